@@ -12,6 +12,7 @@
 #include "rendezvous/ledger/ledger_open.h"
 #include "rendezvous/link/link.h"
 #include "rendezvous/wire/frame.h"
+#include "rendezvous/wire/wire.h"
 
 namespace ddprun::rendezvous {
 
@@ -86,6 +87,13 @@ Jobs::~Jobs() = default;
 void Jobs::came(std::shared_ptr<Link> link, ToLeader first) {
     const Hello* caller = caller_of(first);
     if (!caller) return link->drop();  // without a Hello nothing says which job is meant
+    // It would have to name a run, and its ledger's folder does not say which one that is.
+    if (std::holds_alternative<Operate>(first)) {
+        link->promote(kNodeFrameLimit, {[](std::string_view) {}, [](const Error&) {}});
+        link->send(encode(ToNode(Refused{
+            "a rendezvous outside the job answers no operator; use Slurm's commands (scancel)"})));
+        return link->finish();
+    }
     const Hello hello = *caller;
     auto found = jobs_.find(hello.run_id);
     // A new node begins the job anew, with its own limits.

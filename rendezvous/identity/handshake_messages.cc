@@ -60,9 +60,10 @@ std::string encode_opening(const ToLeader& opening, const std::string& nonce) {
     // Nonce and scheme are appended as a second message of the same type. In protobuf, two messages
     // one after the other are the same as one message with the fields of both.
     link::ToLeader more;
-    link::Hello& hello = std::holds_alternative<Inquire>(opening)
-                             ? *more.mutable_inquire()->mutable_as()
-                             : *more.mutable_hello();
+    link::Hello& hello =
+        std::holds_alternative<Inquire>(opening)   ? *more.mutable_inquire()->mutable_as()
+        : std::holds_alternative<Operate>(opening) ? *more.mutable_operate()->mutable_as()
+                                                   : *more.mutable_hello();
     hello.set_nonce(nonce);
     hello.set_scheme(kIdentityScheme);
     return encode(opening) + more.SerializeAsString();
@@ -97,7 +98,9 @@ Result<Opening> decode_opening(std::string_view bytes) {
     if (!parse(from, bytes, kNodeFrameLimit) || !caller_of(opening.message)) return opening;
     Fault fault;
     const Place place(fault, "Hello");
-    const link::Hello& hello = from.has_inquire() ? from.inquire().as() : from.hello();
+    const link::Hello& hello = from.has_inquire()   ? from.inquire().as()
+                               : from.has_operate() ? from.operate().as()
+                                                    : from.hello();
     opening.nonce = place.text("nonce", hello.nonce(), 0, kNonceSize);
     opening.scheme = place.small("scheme", hello.scheme(), 0, kMaxScheme);
     if (fault.first) return *fault.first;

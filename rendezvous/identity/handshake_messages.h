@@ -11,7 +11,7 @@
 
 namespace ddprun::rendezvous {
 
-// A caller's first message: a Hello or an Inquire with nonce and scheme. A Gone may come first as
+// A caller's first message: a Hello, an Inquire or an Operate with nonce and scheme. A Gone may come first as
 // well; it has neither.
 struct Opening {
     ToLeader message;
@@ -35,7 +35,7 @@ struct Proof {
     bool operator==(const Proof&) const = default;
 };
 
-// `opening` is a Hello or an Inquire.
+// `opening` is a Hello, an Inquire or an Operate.
 std::string encode_opening(const ToLeader& opening, const std::string& nonce);
 // These cannot fail: what is encoded is our own.
 std::string encode(const Challenge& challenge);

@@ -52,6 +52,11 @@ std::string Seal::next(std::string_view body) { return at(number_++, body); }
 
 std::string Seal::last_word(std::string_view body) const { return at(kLastWord, body); }
 
+// The number keeps it apart from every seal: no count reaches it, and it is not the last word's.
+std::string Seal::key_for(std::string_view use) const {
+    return hmac(key_, mac_number(kLastWord - 1), use);
+}
+
 bool Seal::open(std::string_view& sealed) {
     if (sealed.size() < kSealSize) return false;
     const std::string_view body = sealed.substr(0, sealed.size() - kSealSize);

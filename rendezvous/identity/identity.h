@@ -68,6 +68,10 @@ class Seal {
     std::string next(std::string_view body);             // the seal of the next frame
     std::string last_word(std::string_view body) const;  // does not count as a frame
 
+    // A key of kProofSize bytes for another use of this handshake's secret, which follows from the
+    // key of this seal and says nothing about it.
+    std::string key_for(std::string_view use) const;
+
     // Whether `sealed` ends with the right seal, which is then cut off. The count grows only if so.
     bool open(std::string_view& sealed);
 

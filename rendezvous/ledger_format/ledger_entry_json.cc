@@ -74,6 +74,9 @@ void each_field(auto& v, Is<FirstCause> auto& cause) {
 void each_field(auto& v, Is<Blame> auto& blame) {
     v(DDPRUN_FIELD(causes), blame.causes, Items{kMaxTail});
     v(DDPRUN_FIELD(nodes), blame.nodes, List{kMaxNodes, kName});
+    // Left out in nearly all jobs: operators take nobody out.
+    v(DDPRUN_FIELD(drained), blame.drained,
+      AbsentIf{std::vector<std::string>{}, List{kMaxNodes, kName}});
 }
 
 void each_field(auto& v, Is<LedgerEntry> auto& entry) {

@@ -1,10 +1,13 @@
 // Reading and writing frames on one connection, and all the ways in which it can end.
 #include "rendezvous/link/link.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 #include <sstream>
+#include <utility>
 
 namespace ddprun::rendezvous {
 
@@ -62,7 +65,8 @@ void Link::promote(std::size_t limit, Handlers handlers) {
 void Link::read() {
     // Waits without a buffer, because there may be ten thousand idle links.
     socket_.async_wait(Socket::wait_read, [self = shared_from_this()](error_code error) {
-        if (self->phase_ == Phase::over) return;
+        // What comes from now on belongs to whom the socket is given.
+        if (self->phase_ == Phase::over || self->phase_ == Phase::handing_over) return;
         if (error) return self->end(Error(ErrorCode::closed, self->peer_ + ": " + error.message()));
         self->readable();
     });
@@ -86,7 +90,7 @@ void Link::readable() {
         reader_.add({piece.data(), size});
         take();
     }
-    if (phase_ != Phase::over) read();
+    if (phase_ == Phase::open || phase_ == Phase::finishing) read();
 }
 
 void Link::take() {
@@ -130,6 +134,7 @@ std::string Link::last_frame(std::string_view body) const {
 // One write at a time. Frames that are queued meanwhile go out together in the next one.
 void Link::write() {
     if (!out_.empty() || phase_ == Phase::over) return;
+    if (queue_.empty() && phase_ == Phase::handing_over) return give_socket();
     if (queue_.empty()) {
         error_code error;  // if the peer has gone, the read reports it
         if (phase_ == Phase::finishing && !stays_) socket_.shutdown(Socket::shutdown_send, error);
@@ -166,6 +171,41 @@ void Link::finish_with_us() {
     phase_ = Phase::finishing;
     stays_ = true;
     write();
+}
+
+void Link::hand_over(std::function<void(Socket)> taken) {
+    if (phase_ != Phase::open) return;
+    phase_ = Phase::handing_over;
+    taken_ = std::move(taken);
+    timer_.expires_after(kFinishTime);
+    timer_.async_wait([weak = weak_from_this()](error_code error) {
+        const auto self = weak.lock();
+        if (!error && self && self->phase_ == Phase::handing_over)
+            self->end(
+                Error(ErrorCode::timed_out, self->peer_ + " did not take its last message in 2 s"));
+    });
+    asio::post(socket_.get_executor(), [self = shared_from_this()] { self->write(); });
+}
+
+void Link::give_socket() {
+    const auto taken = std::exchange(taken_, nullptr);
+    error_code error;
+    const auto protocol = socket_.local_endpoint(error).protocol();
+    const auto executor = socket_.get_executor();
+    const int handle = socket_.release(error);
+    settle();
+    if (error) return;
+    Socket socket(executor);
+    socket.assign(protocol, handle, error);
+    if (error)
+        ::close(handle);
+    else
+        taken(std::move(socket));
+}
+
+std::string Link::key_for(std::string_view use, bool ours) const {
+    const auto& seal = ours ? outgoing_ : incoming_;
+    return seal ? seal->key_for(use) : std::string();
 }
 
 void Link::settle() {

@@ -9,6 +9,9 @@
 // finish_with_us() is finish() without our end of stream. The peer sees that end only when this
 // object goes, which means with the process; so the peer can leave at the same time as we do.
 //
+// hand_over() is for a peer that goes on in another protocol on the same connection. The link reads
+// nothing more, sends what is queued, and gives the socket away.
+//
 // A link that was accepted does not know its peer at first: it has a small limit for frames and a
 // time limit, until promote(). seal() and unseal() put identity.h's seals on all frames from then
 // on. A frame with a wrong seal is garbage.
@@ -59,6 +62,12 @@ class Link : public std::enable_shared_from_this<Link> {
     void finish();
     void finish_with_us();  // no time limit: the caller drops it in time
     void drop();
+    // `taken` gets the socket on the loop, never from within this call. If the link ends before, or
+    // what is queued is not taken in 2 s, on_end is called as always.
+    void hand_over(std::function<void(Socket)> taken);
+    // A key for what follows hand_over(), known to both sides of a sealed link (Seal::key_for). One
+    // of them names the other's seal: `ours` is true at exactly one side. Empty: it is not sealed.
+    std::string key_for(std::string_view use, bool ours) const;
 
     bool is_open() const { return phase_ == Phase::open; }
     bool is_over() const { return phase_ == Phase::over; }
@@ -67,7 +76,7 @@ class Link : public std::enable_shared_from_this<Link> {
     const std::string& local_address() const { return local_address_; }
 
   private:
-    enum class Phase { open, finishing, over };
+    enum class Phase { open, finishing, handing_over, over };
 
     void read();
     void readable();
@@ -75,6 +84,7 @@ class Link : public std::enable_shared_from_this<Link> {
     void write();
     void end(Error why);
     void settle();
+    void give_socket();
 
     Socket socket_;
     boost::asio::steady_timer timer_;  // until promote(); later the limit of finish()
@@ -91,6 +101,7 @@ class Link : public std::enable_shared_from_this<Link> {
     bool framed_ = false;   // a first frame has come
     bool stays_ = false;    // after finish_with_us()
     std::optional<Seal> outgoing_, incoming_;
+    std::function<void(Socket)> taken_;  // while handing over
 };
 
 }  // namespace ddprun::rendezvous

@@ -77,14 +77,12 @@ void MachineState::forget_generation() {
 // Members get their places; all other nodes learn that they are spares.
 void MachineState::announce(Time now) {
     const std::vector<Peer> order_now = order();
-    const std::string parked =
-        parked_sentence(static_cast<int>(held()->assignment.members.size()), config.limits);
     for (auto& [id, node] : roster.nodes()) {
         if (!node.connected()) continue;
         if (held()->lease.has(id))
             send_assigned(node, order_now, now);
         else
-            send(*node.session, Parked{parked, order_now});
+            send(*node.session, Parked{parked(id), order_now});
     }
 }
 
@@ -172,7 +170,8 @@ void MachineState::consider_late_joiners(Time now) {
                                .waiting = {}};
     if (!late.is_due(now, world.snapshot)) return wake_at(late.next_look());
     for (const auto& [id, node] : roster.nodes())
-        if (node.connected() && node.idle() && !roster.gone(id) && !held()->lease.has(id))
+        if (node.connected() && node.idle() && !roster.gone(id) && !held()->lease.has(id) &&
+            !record.is_drained(id.name))
             world.waiting.push_back(id.name);
     const auto verdict = late.look(now, world, config.limits);
     if (!verdict) return;

@@ -15,6 +15,8 @@ std::string text(Generation generation) { return std::to_string(generation.value
 void MachineState::while_dormant(Time now, const Event& event) {
     if (const auto* lead = std::get_if<Lead>(&event)) return activate(now, *lead);
     if (const auto* leader = std::get_if<LeaderHeard>(&event)) heard.heard(leader->leader, now);
+    if (const auto* asked = std::get_if<Operated>(&event))
+        out.add(Answered{asked->number, OperatorAnswer::again, "this node does not lead any more"});
     const auto* came = std::get_if<Came>(&event);
     if (!came) return;
     if (const auto* gone = std::get_if<Gone>(&came->message)) {
@@ -23,7 +25,7 @@ void MachineState::while_dormant(Time now, const Event& event) {
         send(came->session, standing());
     } else if (const auto* asked = std::get_if<AskOwners>(&came->message)) {
         out.add(LookUpOwners{came->session, *asked});
-    } else if (std::get_if<Hello>(&came->message)) {
+    } else if (std::get_if<Hello>(&came->message) || std::get_if<Operate>(&came->message)) {
         send(came->session, heard.answer(now, lease()));
         out.close(came->session);
     }

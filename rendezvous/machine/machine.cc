@@ -55,7 +55,8 @@ Effects Machine::step(Time now, const Event& event) {
                         [&](const Called& e) { s.on_called(now, e); },
                         [&](const Requeued&) { s.on_requeued(now); },
                         [&](const OutOfService& e) { s.on_out_of_service(now, e); },
-                        [](const Lead&) {}, [](const LeaderHeard&) {}, [](const Tick&) {}},
+                        [&](const Operated& e) { s.on_operated(now, e); }, [](const Lead&) {},
+                        [](const LeaderHeard&) {}, [](const Tick&) {}},
                event);
     if (s.phase != Phase::closed) s.lead(now);
     if (s.phase == Phase::closed) s.closed(now);  // this event may have closed it
@@ -72,12 +73,13 @@ Snapshot Machine::snapshot() const {
                       .over = s.claim.over(),
                       .held_until = s.holding() ? s.held()->lease.held_until() : kLongAgo,
                       .connected = {},
-                      .restarts = s.record.restarts(),
-                      .waiting_for = {}};
+                      .restarts = s.record.restarts()};
     for (const auto& [id, node] : s.roster.nodes())
         if (node.connected()) snapshot.connected.push_back(id);
     return snapshot;
 }
+
+JobStatus Machine::status(Time now) const { return state_->status(now); }
 
 const GenerationFacts& Machine::facts() const { return state_->facts; }
 

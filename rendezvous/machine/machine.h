@@ -28,6 +28,7 @@
 
 #include "rendezvous/machine/machine_config.h"
 #include "rendezvous/model/events.h"
+#include "rendezvous/model/job_status.h"
 #include "rendezvous/rules/generation_facts.h"
 
 namespace ddprun::rendezvous {
@@ -44,6 +45,8 @@ class Machine {
     Effects step(Time now, const Event& event);
     Time next_deadline() const;  // call with a Tick no later than this; kNever: no need
     Snapshot snapshot() const;
+    // For operators. It goes over all nodes, so it is made only when somebody asks.
+    JobStatus status(Time now) const;
     const GenerationFacts& facts() const;
 
   private:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct MachineConfig {
     bool outside = false;  // the service runs outside the job: one node has a lease too
     // Added to a Time of this node, it gives the time since 1970, for reports.
     Duration to_day{};
+    std::optional<Duration> ends = {};  // when the job's time is over: since 1970
 };
 
 // The state that status output and tests may read.
@@ -44,7 +46,6 @@ struct Snapshot {
     Time held_until = kLongAgo;
     std::vector<NodeId> connected;
     int restarts = 0;
-    std::string waiting_for;
 };
 
 }  // namespace ddprun::rendezvous

@@ -12,6 +12,8 @@
 //   hanging.cc        generations that make no progress
 //   standing_still.cc who waits for whom when all workers stand still
 //   stopping.cc       planned stops
+//   operating.cc      what operators ask for
+//   status.cc         how the job stands, for operators
 //   allocations.cc    a requeue: what an earlier or a newer allocation of the job means here
 #pragma once
 
@@ -20,6 +22,7 @@
 #include "rendezvous/machine/machine_config.h"
 #include "rendezvous/model/durations.h"
 #include "rendezvous/model/events.h"
+#include "rendezvous/model/job_status.h"
 #include "rendezvous/parts/agreed_stop.h"
 #include "rendezvous/parts/allocation_start.h"
 #include "rendezvous/parts/allocation_watch.h"
@@ -227,6 +230,23 @@ struct MachineState {
     std::optional<Stop> stop_now(Time now) const;
     void stop_all(Time now);
     bool may_be_stop(Time now);
+
+    // operating.cc: what operators ask for
+    void on_operated(Time now, const Operated& asked);
+    Answered stop_for(Time now, const std::string& by);
+    Answered restart_for(Time now, const std::string& by, Generation generation);
+    Answered drain_for(Time now, const std::string& by, const std::string& node);
+    std::string why_not_now() const;
+    int nodes_without(const std::string& host) const;
+    bool is_known(const std::string& host) const;
+    std::string parked(const NodeId& node) const;
+
+    // status.cc: how the job stands
+    JobStatus status(Time now) const;
+    std::vector<NodeStatus> node_states() const;
+    NodeStatus state_of(const std::string& name, const NodeState* node) const;
+    std::string waiting_for(Time now, const std::vector<NodeStatus>& nodes) const;
+    Duration day(Time when) const { return config.to_day + when.time_since_epoch(); }
 
     // allocations.cc: earlier and newer allocations of the job
     bool begins_allocation() const;

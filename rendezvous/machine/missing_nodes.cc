@@ -20,7 +20,9 @@ std::vector<std::string> MachineState::missing(const std::vector<Candidate>& her
     std::vector<std::string> names;
     std::set<std::string_view> known;
     for (const Candidate& candidate : here) known.insert(candidate.node.name);
-    const auto absent = [&](const std::string& name) { return !known.contains(name); };
+    const auto absent = [&](const std::string& name) {
+        return !known.contains(name) && !record.is_drained(name);
+    };
     // The expected nodes if they are known, else the members of the last generation.
     if (!config.limits.order.empty()) {
         for (const std::string& name : config.limits.order)

@@ -26,6 +26,10 @@ void MachineState::came(Time now, const Came& event) {
                         [&](const Inquire&) { send(session, standing()); },
                         [&](const AskOwners& m) {
                             out.add(LookUpOwners{session, m});
+                        },
+                        // The service takes an operator before the machine hears of it.
+                        [&](const Operate& m) {
+                            refuse(session, m.as.node.name + " has no secret of this job");
                         }},
                event.message);
 }
@@ -93,10 +97,7 @@ void MachineState::on_join(Time now, Session session, const Join& join) {
         note(Note::Level::debug, "node " + node->id.name + " has joined; nodes so far: " +
                                      std::to_string(successors.arrived_count()));
     }
-    if (holding() && !held()->lease.has(node->id))
-        send(session, Parked{parked_sentence(static_cast<int>(held()->assignment.members.size()),
-                                             config.limits),
-                             order()});
+    if (holding() && !held()->lease.has(node->id)) send(session, Parked{parked(node->id), order()});
     on_facts(now, node->id, join.facts);
     on_beat(now, session, join.beat);
     // The node may have been disconnected when the others got the Stop.

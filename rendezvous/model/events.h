@@ -10,6 +10,7 @@
 
 #include "base/note.h"
 #include "rendezvous/model/messages.h"
+#include "rendezvous/model/operator.h"
 
 namespace ddprun::rendezvous {
 
@@ -76,10 +77,17 @@ struct Requeued {};
 struct OutOfService {
     std::map<std::string, std::string> nodes;
 };
+// An operator who has proved that he has the job's secret asks for something. Answered by Answered.
+struct Operated {
+    std::int64_t number = 0;  // of the request
+    std::string by;           // "alice@login1"
+    OperatorAction action;
+};
 struct Tick {};  // the time of next_deadline() has come
 
-using Event = std::variant<Came, ConnectionLost, LedgerRead, LedgerUnread, LedgerCreated,
-                           LedgerLooked, Lead, LeaderHeard, Called, Requeued, OutOfService, Tick>;
+using Event =
+    std::variant<Came, ConnectionLost, LedgerRead, LedgerUnread, LedgerCreated, LedgerLooked, Lead,
+                 LeaderHeard, Called, Requeued, OutOfService, Operated, Tick>;
 
 // ---- effects
 
@@ -139,6 +147,13 @@ struct AskNodeStates {
     std::vector<std::string> hosts;
     bool operator==(const AskNodeStates&) const = default;
 };
+// The answer to an Operated, in the same step.
+struct Answered {
+    std::int64_t number = 0;
+    OperatorAnswer answer = OperatorAnswer::done;
+    std::string sentence;
+    bool operator==(const Answered&) const = default;
+};
 // The job has ended and all connected nodes have the verdict. The service sends what is queued;
 // then it may be destroyed.
 struct Closed {
@@ -147,7 +162,7 @@ struct Closed {
 };
 
 using Effect = std::variant<Send, Close, ReadLedger, CreateEntry, LookLedger, Call, LookUpOwners,
-                            Standby, Requeue, AskNodeStates, Closed, Note>;
+                            Standby, Requeue, AskNodeStates, Answered, Closed, Note>;
 using Effects = std::vector<Effect>;
 
 }  // namespace ddprun::rendezvous

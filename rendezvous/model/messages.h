@@ -193,12 +193,20 @@ struct AskOwners {
 };
 inline constexpr std::size_t kSocketsAsked = 256;  // in one question
 
-using ToLeader =
-    std::variant<Hello, Join, Beat, Report, StopAsked, Leave, Gone, Unusable, Inquire, AskOwners>;
+// An operator's program asks for the control service (proto/control.proto).
+struct Operate {
+    Hello as;               // the caller, for the proof of identity; the name is "alice@login1"
+    std::uint64_t job = 0;  // the mark of the job's ledger; 0: not known
+    bool operator==(const Operate&) const = default;
+};
+
+using ToLeader = std::variant<Hello, Join, Beat, Report, StopAsked, Leave, Gone, Unusable, Inquire,
+                              AskOwners, Operate>;
 
 // The caller that opens a connection with this message; null: the message may not be the first.
 inline const Hello* caller_of(const ToLeader& opening) {
     if (const auto* inquire = std::get_if<Inquire>(&opening)) return &inquire->as;
+    if (const auto* operate = std::get_if<Operate>(&opening)) return &operate->as;
     return std::get_if<Hello>(&opening);
 }
 
@@ -273,7 +281,7 @@ struct Refused {
     bool operator==(const Refused&) const = default;
 };
 
-// The answer to Inquire.
+// The answer to Inquire and to Operate.
 struct Standing {
     NodeId node;
     bool leads = false;

@@ -223,8 +223,9 @@ struct FirstCause {
 
 // Hosts that failed again and again (blame.h).
 struct Blame {
-    std::vector<FirstCause> causes;  // of the newest generations, oldest first
-    std::vector<std::string> nodes;  // that are blamed, for the rest of the job
+    std::vector<FirstCause> causes;         // of the newest generations, oldest first
+    std::vector<std::string> nodes;         // that are blamed, for the rest of the job
+    std::vector<std::string> drained = {};  // that an operator has taken out, for the rest of it
     bool operator==(const Blame&) const = default;
 };
 

@@ -12,7 +12,7 @@ void JobRecord::adopt(const LedgerEntry& entry, bool same) {
     // An end has counted the start of its generation, which a later entry must not count again.
     if (!same || entry.end())
         times_.began(entry.assignment.generation, kNever, entry.restart.totals);
-    blame_ = entry.blame;
+    adopt(entry.blame);
     history_.restarts = entry.assignment.restarts;
     history_.met |= entry.met;
     history_.in_a_row = entry.in_a_row;
@@ -32,7 +32,7 @@ std::vector<std::string> JobRecord::began(const LedgerEntry& entry) {
         said.push_back(blame_sentence(entry.blame, node, replaced) + "; " +
                        exclude_option(entry.blame));
     }
-    blame_ = entry.blame;
+    adopt(entry.blame);
     forget_generation();
     times_.began(entry.assignment.generation,
                  proposed_.first == entry.random ? proposed_.second : kNever, entry.restart.totals);
@@ -45,6 +45,7 @@ void JobRecord::write(LedgerEntry& entry, Time now, bool first, const Blame& bla
     entry.in_a_row = history_.in_a_row;
     entry.last_cause = history_.last_cause;
     entry.blame = blame;
+    entry.blame.drained = {drained_.begin(), drained_.end()};
     const bool generation = entry.makes_generation();
     // A takeover only repeats the sums: its generation goes on, and nothing was lost. So does the
     // begin of an allocation, which is no restart yet.
@@ -69,6 +70,16 @@ Blame JobRecord::blame(const LedgerEntry& newest, const GenerationFacts& facts,
                             [&](const Member& each) { return host_of(each.node.name) == first; }))
         return blame_;
     return with_cause(blame_, {newest.assignment.generation, cause});
+}
+
+void JobRecord::adopt(const Blame& recorded) {
+    blame_ = recorded;
+    drained_.insert(recorded.drained.begin(), recorded.drained.end());
+}
+
+// With ten thousand nodes and nobody drained, no name is cut.
+bool JobRecord::is_drained(const std::string& node) const {
+    return !drained_.empty() && drained_.contains(host_of(node));
 }
 
 void JobRecord::forget_generation() {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +49,10 @@ class JobRecord {
                 const Limits& limits) const;
     const Blame& blame() const { return blame_; }
 
+    // ---- hosts that an operator has taken out. The next entry records them.
+    void drain(const std::string& host) { drained_.insert(host); }
+    bool is_drained(const std::string& node) const;
+
     // ---- the next generation
     int restarts() const { return history_.restarts; }
     const std::string& cause() const { return cause_; }
@@ -55,11 +60,13 @@ class JobRecord {
 
   private:
     void forget_generation();
+    void adopt(const Blame& recorded);
 
     RestartHistory history_;
     RestartWatch times_;
     Blame blame_;                                // as the newest entry has it
     std::pair<std::uint64_t, Time> proposed_{};  // the newest generation: its random number, when
+    std::set<std::string> drained_;              // with those that are not recorded yet
     std::string culprit_;
     bool judged_ = false;
     std::string cause_ = "start";

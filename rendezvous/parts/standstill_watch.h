@@ -47,6 +47,9 @@ class StandstillWatch {
     // nothing if what stands still has changed meanwhile.
     std::optional<std::string> take(int world_size, const RankName& name);
 
+    // The line that was returned, as long as it is true; else empty.
+    std::string told() const { return told_ == Duration{} ? "" : line_; }
+
     // Whether it counts as hung. Then outcome(), after take(), is that of the first odd rank, with
     // the stacks of all that were asked.
     bool is_hung(const Limits& limits) const;
@@ -55,7 +58,8 @@ class StandstillWatch {
 
   private:
     std::optional<Standstill> found_;
-    Duration told_{};  // how long it had lasted when it was said; 0: it was not
+    Duration told_{};   // how long it had lasted when it was said; 0: it was not
+    std::string line_;  // that was said
     std::optional<Time> asks_until_;
     Standstill asked_about_;
     std::set<NodeId> unanswered_;

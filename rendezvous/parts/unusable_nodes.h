@@ -18,6 +18,11 @@ class UnusableNodes {
         why_.emplace(node, why);
     }
     bool contains(const std::string& node) const { return why_.contains(node); }
+    // "is unusable: no GPU"; empty: it is usable.
+    std::string why(const std::string& node) const {
+        const auto found = why_.find(node);
+        return found == why_.end() ? "" : found->second;
+    }
     int count() const { return static_cast<int>(why_.size()); }
     Time since() const { return since_; }  // when the first one said so; kNever: none has
 

@@ -10,6 +10,7 @@
 
 #include "base/loop/accept_loop.h"
 #include "base/system/boot_clock.h"
+#include "rendezvous/control/control.h"
 #include "rendezvous/link/link.h"
 #include "rendezvous/service/gate.h"
 #include "rendezvous/service/neighbours.h"
@@ -53,12 +54,15 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     void operator()(const Standby& change) { neighbours.stand_by(change.peer); }
     void operator()(const Requeue&);
     void operator()(const AskNodeStates& ask);
+    void operator()(const Answered& said) { answered = said; }
     void operator()(const Closed& closed);
     void operator()(const Note& note) { log(note); }
 
     void read_done(const ReadLedger& asked, const Result<std::vector<LedgerEntry>>& entries);
     void end_if_flushed();
     void close_all();
+    void admit(std::shared_ptr<Link> link, ToLeader first);
+    Answered operate(const std::string& by, const OperatorAction& action);
 
     asio::io_context& loop;
     std::optional<AcceptLoop> accept_loop;
@@ -67,6 +71,8 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     OnClosed on_closed;
     const NodeId node;
     Machine machine;
+    Control control;
+    std::optional<Answered> answered;  // of the operator's event that is under way
     Sessions sessions;
     Gate gate;
     Neighbours neighbours;
@@ -89,6 +95,11 @@ Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
       on_closed(std::move(on_closed)),
       node(config.self),
       machine(config, boot_now()),
+      control(loop, this->log, config.to_day,
+              {[this] { return machine.status(boot_now()); },
+               [this](const std::string& by, const OperatorAction& action) {
+                   return operate(by, action);
+               }}),
       // An event may destroy the service.
       sessions(loop, this->log,
                {[this](const Event& event) {
@@ -102,7 +113,7 @@ Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
       gate(secrets, {config.self, kRoom + 2 * static_cast<std::size_t>(config.limits.max_nodes)},
            this->log,
            [this](std::shared_ptr<Link> link, ToLeader first) {
-               sessions.admit(std::move(link), std::move(first));
+               admit(std::move(link), std::move(first));
            }),
       neighbours(loop, this->log, {config.run_id, config.self, config.version, config.requeue, {}},
                  secrets,
@@ -124,6 +135,21 @@ Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
         [this](const std::string& why) {
             this->log({Note::Level::warn, "cannot accept connections: " + why});
         });
+}
+
+void Service::State::admit(std::shared_ptr<Link> link, ToLeader first) {
+    const auto* who = std::get_if<Operate>(&first);
+    // A dormant machine says where the leader is.
+    if (who && machine.snapshot().phase != Phase::dormant)
+        return control.take(link, *who, {node, ledger.mark()});
+    sessions.admit(std::move(link), std::move(first));
+}
+
+// The machine answers in the same step. After the end of the job it hears nothing more.
+Answered Service::State::operate(const std::string& by, const OperatorAction& action) {
+    answered = {0, OperatorAnswer::already, "the job has ended"};
+    step(Operated{0, by, action});
+    return *std::exchange(answered, std::nullopt);
 }
 
 // All events pass through here. After the end the machine hears nothing more.
@@ -237,6 +263,7 @@ void Service::State::operator()(const Closed& closed) {
     gate.close();
     tick_timer.cancel();
     sessions.finish();
+    control.ended(closed.ending);
     flush_timer.expires_after(kFlushTime);
     flush_timer.async_wait([weak = weak_from_this()](error_code aborted) {
         const auto self = weak.lock();
@@ -263,6 +290,7 @@ void Service::State::end_if_flushed() {
 void Service::State::close_all() {
     accept_loop.reset();
     gate.close();
+    control.close();
     sessions.cut();
     neighbours.close();
     for (auto* timer : {&tick_timer, &read_timer, &flush_timer}) timer->cancel();
@@ -289,7 +317,7 @@ void Service::newer_allocation(int restart_count) { state_->step(LedgerLooked{0,
 
 void Service::admit(std::shared_ptr<Link> link, ToLeader first) {
     if (state_->ending || link->is_over()) return link->drop();
-    state_->sessions.admit(std::move(link), std::move(first));
+    state_->admit(std::move(link), std::move(first));
 }
 
 std::size_t Service::connections() const {
@@ -342,5 +370,7 @@ void Service::local_send(Session session, ToLeader message) {
 void Service::close_local(Session session) { state_->sessions.close_local(session); }
 
 Snapshot Service::snapshot() const { return state_->machine.snapshot(); }
+
+JobStatus Service::status() const { return state_->machine.status(boot_now()); }
 
 }  // namespace ddprun::rendezvous

@@ -3,6 +3,7 @@
 //
 //  listener ─accept─▶ Gate ─admitted─▶ Link (wire.h) ─Came─▶ Machine ─Effects─▶ Link::send, Ledger,
 //                                                                               log, on_closed
+//                      └─ an operator ─▶ Control (rendezvous/control) ─Operated─▶ Machine
 //  the leader's own node ─local_send─▶ (posted) ─────Came─▶  Machine ─Effects─▶ (posted) deliver
 //
 // A bad peer affects nobody else. A caller without proof stays at the gate (gate.h). Garbage closes
@@ -91,6 +92,7 @@ class Service {
     void close_local(Session session);  // posted; for the machine this is a lost connection
 
     Snapshot snapshot() const;
+    JobStatus status() const;  // goes over all nodes
 
   private:
     struct State;

@@ -157,6 +157,12 @@ void each_field(auto& v, Is<AskOwners> auto& ask) {
     v(DDPRUN_FIELD(sockets), ask.sockets, Items{kSocketsAsked});
 }
 
+// The mark is a random number.
+void each_field(auto& v, Is<Operate> auto& operate) {
+    v(DDPRUN_FIELD(as), operate.as, Any{});
+    v(DDPRUN_FIELD(job), operate.job, Any{});
+}
+
 // ---- rendezvous → node
 
 void each_field(auto& v, Is<Welcome> auto& welcome) {
@@ -263,6 +269,9 @@ inline auto enveloped(std::type_identity<Inquire>) {
 }
 inline auto enveloped(std::type_identity<AskOwners>) {
     return Enveloped{"AskOwners", DDPRUN_FIELD(ask_owners)};
+}
+inline auto enveloped(std::type_identity<Operate>) {
+    return Enveloped{"Operate", DDPRUN_FIELD(operate)};
 }
 inline auto enveloped(std::type_identity<Welcome>) {
     return Enveloped{"Welcome", DDPRUN_FIELD(welcome)};

@@ -191,7 +191,9 @@ inline std::vector<ToLeader> examples_to_leader() {
             Gone{{"gpu01", Incarnation{7}}},
             Unusable{"rank 3 cannot be killed"},
             Inquire{{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 2, example_limits()}},
-            AskOwners{7, {{"10.0.0.8", 40001, "10.0.0.7", 41234}, {"fe80::2", 1, "fe80::1", 2}}}};
+            AskOwners{7, {{"10.0.0.8", 40001, "10.0.0.7", 41234}, {"fe80::2", 1, "fe80::1", 2}}},
+            Operate{{"8812", {"alice@login1", Incarnation{7}}, "0.1.0", 2, example_limits()},
+                    ~0ULL - 7}};
 }
 
 // Every message from a leader to a node. The first one is a Welcome, as on a connection; the second
@@ -254,7 +256,7 @@ inline LedgerEntry example_entry(std::int64_t number = 6, std::uint64_t random =
     entry.restart.totals.longest = {std::chrono::seconds{1}, "gpu02"};
     entry.restart.totals.longest_phase = RestartPhase::stopped;
     entry.restart.totals.longest_of = Generation{4};
-    entry.blame = {{{Generation{3}, "gpu03"}, {Generation{4}, "gpu03"}}, {"gpu03"}};
+    entry.blame = {{{Generation{3}, "gpu03"}, {Generation{4}, "gpu03"}}, {"gpu03"}, {"gpu04"}};
     return entry;
 }
 

@@ -101,7 +101,8 @@ std::string describe(const rendezvous::ToLeader& message) {
                                [](const Unusable& m) { return "Unusable \"" + m.reason + '"'; },
                                [](const Gone& m) { return "Gone " + text(m.node); },
                                [](const Inquire&) { return std::string("Inquire"); },
-                               [](const AskOwners& m) { return "AskOwners " + text(m.number); }},
+                               [](const AskOwners& m) { return "AskOwners " + text(m.number); },
+                               [](const Operate&) { return std::string("Operate"); }},
                       message);
 }
 
@@ -164,6 +165,10 @@ std::string describe(const rendezvous::Event& event) {
                  [](const Called& e) {
                      return "Called " + text(e.node) + " " + describe(ToNode(e.standing));
                  },
+                 [](const Operated& e) {
+                     const char* actions[] = {"stop", "restart", "drain"};
+                     return std::string("Operated ") + actions[e.action.index()];
+                 },
                  [](const Tick&) { return std::string("Tick"); }},
         event);
 }
@@ -185,6 +190,7 @@ std::string describe(const rendezvous::Effect& effect) {
                  [](const AskNodeStates& e) {
                      return "AskNodeStates " + std::to_string(e.hosts.size());
                  },
+                 [](const Answered& e) { return "Answered " + e.sentence; },
                  [](const Closed& e) { return "Closed " + describe(e.ending); },
                  [](const Note& e) { return "note: " + e.sentence; }},
         effect);

@@ -7,13 +7,14 @@ namespace ddprun::sim {
 
 namespace {
 
-// The last enumerator gives the number of kinds. A new kind must come before it.
+// The last enumerator of plan_faults gives the number of kinds. A new kind must come before it.
 constexpr int kKinds = static_cast<int>(Fault::Kind::ledger_stalls_here) + 1;
 
 // Whether the text says how long the fault lasts. The kinds with a duration stand together,
 // process_replaced apart.
 bool needs_time(Fault::Kind kind) {
-    return kind >= Fault::Kind::host_paused || kind == Fault::Kind::process_replaced;
+    return (kind >= Fault::Kind::host_paused && kind <= Fault::Kind::ledger_stalls_here) ||
+           kind == Fault::Kind::process_replaced;
 }
 
 }  // namespace
@@ -66,6 +67,12 @@ const char* to_string(Fault::Kind kind) {
             return "ledger_stalls";
         case Fault::Kind::entry_vanishes:
             return "entry_vanishes";
+        case Fault::Kind::operator_stops:
+            return "operator_stops";
+        case Fault::Kind::operator_restarts:
+            return "operator_restarts";
+        case Fault::Kind::operator_drains:
+            return "operator_drains";
     }
     return "?";
 }
@@ -104,6 +111,24 @@ std::vector<Fault> plan_faults(Random& random, int hosts, Duration lease, Durati
             if (random.chance(0.25)) fault.host = random.below(std::min(hosts, 2));
             plan.push_back(fault);
         }
+    }
+    return plan;
+}
+
+std::vector<Fault> plan_operators(Random& random, int hosts, Duration horizon) {
+    std::vector<Fault> plan;
+    if (random.chance(0.5)) return plan;
+    for (int times = random.between(1, 4); times > 0; --times) {
+        const int kind = random.below(10);
+        Fault fault;
+        fault.kind = kind == 0   ? Fault::Kind::operator_stops
+                     : kind <= 5 ? Fault::Kind::operator_restarts
+                                 : Fault::Kind::operator_drains;
+        fault.host = random.below(hosts);
+        fault.at = Time{random.span(horizon / 50, horizon)};
+        plan.push_back(fault);
+        // His program repeats it.
+        if (random.chance(0.5)) plan.push_back(fault);
     }
     return plan;
 }

@@ -36,6 +36,11 @@ struct Fault {
         ledger_stalls,       // for all
         entry_vanishes,      // somebody removes an entry of the ledger that is not the newest
         ledger_stalls_here,  // for this host
+        // What operators ask of every process that leads then, more than one if there are. They are
+        // drawn apart (plan_operators).
+        operator_stops,
+        operator_restarts,  // the generation that this leader knows
+        operator_drains,    // this host
     };
     Kind kind = Kind::worker_fails;
     Time at{};
@@ -49,5 +54,8 @@ std::string to_text(const Fault& fault);
 // Draws some faults of some kinds within `horizon`. In half of the plans they happen close
 // together, so that the second one meets a job that still handles the first.
 std::vector<Fault> plan_faults(Random& random, int hosts, Duration lease, Duration horizon);
+
+// Draws what operators ask within `horizon`: nothing in half of the jobs.
+std::vector<Fault> plan_operators(Random& random, int hosts, Duration horizon);
 
 }  // namespace ddprun::sim

@@ -270,6 +270,15 @@ void Invariants::check_blame(const LedgerEntry& entry) {
     for (const std::string& node : entry.blame.nodes)
         if (std::count(before.nodes.begin(), before.nodes.end(), node) == 0 && causes[node] < 2)
             world_.violation(node + " is blamed for " + std::to_string(causes[node]) + " failures");
+    // Whom an operator has taken out stays out, over all leaders, and runs nothing any more.
+    for (const std::string& host : before.drained)
+        if (std::count(entry.blame.drained.begin(), entry.blame.drained.end(), host) != 1)
+            world_.violation(host + " was taken out, and is not any more");
+    if (entry.makes_generation())
+        for (const rendezvous::Member& member : entry.assignment.members)
+            if (std::count(entry.blame.drained.begin(), entry.blame.drained.end(),
+                           member.node.name) != 0)
+                world_.violation(member.node.name + " was taken out, and gets a place");
     const auto& causes_now = entry.blame.causes;
     if (!causes_now.empty() &&
         causes_now.back().generation.value - causes_now.front().generation.value >= 5)

@@ -50,6 +50,13 @@ void surround(WorldConfig& config, Random& random) {
     }
 }
 
+// Drawn from a seed of its own, so that a seed means the same job with operators and without.
+void add_operators(WorldConfig& config, Duration horizon) {
+    Random random(config.seed + 7'000'000);
+    for (const Fault& each : plan_operators(random, config.hosts, horizon))
+        config.faults.push_back(each);
+}
+
 }  // namespace
 
 WorldConfig random_config(std::uint64_t seed) {
@@ -124,6 +131,7 @@ WorldConfig random_config(std::uint64_t seed) {
     config.in_slurm = random.chance(0.2);
     if (random.chance(0.15)) requeue(config, random);
     surround(config, random);
+    add_operators(config, seconds{10});
     return config;
 }
 
@@ -155,6 +163,7 @@ WorldConfig hard_config(std::uint64_t seed) {
     config.again_on = -1;
     config.blind.clear();
     surround(config, random);
+    add_operators(config, seconds{6});
     return config;
 }
 

@@ -259,6 +259,25 @@ void World::apply(const Fault& fault) {
         case Fault::Kind::entry_vanishes:
             ledger_.vanish(host.index);
             break;
+        case Fault::Kind::operator_stops:
+            operate(rendezvous::StopJob{});
+            break;
+        case Fault::Kind::operator_restarts:
+            operate(rendezvous::RestartGeneration{});
+            break;
+        case Fault::Kind::operator_drains:
+            operate(rendezvous::DrainNode{host.name});
+            break;
+    }
+}
+
+// An operator finds whoever leads. A generation that he names is that of the leader's status.
+void World::operate(rendezvous::OperatorAction action) {
+    for (const auto& process : processes_) {
+        if (!process->alive || !process->leads()) continue;
+        if (auto* restart = std::get_if<rendezvous::RestartGeneration>(&action))
+            restart->generation = process->service->snapshot().newest;
+        post_service(*process, rendezvous::Operated{1, "operator", action});
     }
 }
 

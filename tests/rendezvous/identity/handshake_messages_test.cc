@@ -38,6 +38,15 @@ TEST(WireIdentity, KeepsWhatIsSaid) {
     EXPECT_EQ(std::get<Challenge>(*decode_leader_word(encode(challenge()))), challenge());
 }
 
+TEST(WireIdentity, AnOperatorBeginsWithANonceToo) {
+    const Operate operate{kHello, 5};
+    const auto opening = decode_opening(encode_opening(operate, kNonce));
+    ASSERT_TRUE(opening) << opening.error();
+    EXPECT_EQ(opening->message, ToLeader(operate));
+    EXPECT_EQ(opening->nonce, kNonce);
+    EXPECT_EQ(opening->scheme, kIdentityScheme);
+}
+
 // Nodes with and without the handshake can still talk: a rendezvous that asks for no proof reads
 // the Hello as before, and one that does sees from scheme 0 that an old node calls.
 TEST(WireIdentity, AHelloIsAHelloWithAndWithout) {

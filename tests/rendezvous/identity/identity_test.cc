@@ -117,6 +117,20 @@ TEST(Seal, OpensWhatWasSealedInOrder) {
 
 // Somebody between the two alters, repeats, reorders, leaves out or adds frames. None of these is
 // opened, and the right frame still is when it comes in its turn.
+// Both sides of one handshake have it; another use, side or connection has another one.
+TEST(Seal, GivesAKeyForAnotherUse) {
+    const Seal seal{kSecret, Side::leader, transcript()};
+    const std::string key = seal.key_for("tunnel");
+    EXPECT_EQ(key.size(), kProofSize);
+    EXPECT_EQ(key, Seal(kSecret, Side::leader, transcript()).key_for("tunnel"));
+    EXPECT_NE(key, seal.key_for("other"));
+    EXPECT_NE(key, Seal(kSecret, Side::node, transcript()).key_for("tunnel"));
+    Transcript other = transcript();
+    other.leader_nonce[0] = 'x';
+    EXPECT_NE(key, Seal(kSecret, Side::leader, other).key_for("tunnel"));
+    EXPECT_NE(key.substr(0, kSealSize), seal.last_word("tunnel"));
+}
+
 TEST(Seal, OpensNothingElse) {
     Ends ends;
     const std::string first = ends.seal("one"), second = ends.seal("two");

@@ -86,6 +86,11 @@ inline std::string describe(const Effect& effect) {
         for (const std::string& host : e->hosts) text += " " + host;
         return text;
     }
+    if (const auto* e = std::get_if<Answered>(&effect)) {
+        const char* answers[] = {"done", "already", "again", "refused", "unknown node"};
+        return "answer " + std::to_string(e->number) + ": " +
+               answers[static_cast<int>(e->answer)] + ": " + e->sentence;
+    }
     if (const auto* e = std::get_if<Closed>(&effect))
         return "closed with " + std::to_string(e->ending.code);
     if (const auto* e = std::get_if<CreateEntry>(&effect)) {
@@ -238,6 +243,7 @@ class Script {
     // The newest entry that the machine asked to create. It stays readable after the answer.
     LedgerEntry creating() const { return creating_; }
     Snapshot snapshot() const { return machine_.snapshot(); }
+    JobStatus status(double now) const { return machine_.status(at(now)); }
     // When the machine wants the next Tick at the latest.
     Time next() const { return machine_.next_deadline(); }
 

@@ -65,6 +65,19 @@ TEST(StandstillWatch, IsToldAfterFifteenSeconds) {
                                    "(eval.py:88)")));
 }
 
+// What an operator gets to read is true: it goes as soon as somebody moves.
+TEST(StandstillWatch, KeepsItsLineWhileItIsTrue) {
+    StandstillWatch watch;
+    watch.judged(standstill(15));
+    EXPECT_EQ(watch.told(), "");
+    const auto line = told(watch, at(15));
+    EXPECT_EQ(watch.told(), *line);
+    watch.judged(standstill(20));
+    EXPECT_EQ(watch.told(), *line);
+    watch.judged(std::nullopt);
+    EXPECT_EQ(watch.told(), "");
+}
+
 // A node that does not answer: the line comes without its ranks' functions.
 TEST(StandstillWatch, DoesNotWaitForEverForAnAnswer) {
     StandstillWatch watch;

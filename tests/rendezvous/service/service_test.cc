@@ -147,7 +147,7 @@ TEST(Service, TwoNodesMeet) {
     second.call(leader.port);
     // If they do not meet, the service says whom it waits for.
     ASSERT_TRUE(run_until(loop, [&] { return first.find<Assigned>() && second.find<Assigned>(); }))
-        << leader.service->snapshot().waiting_for;
+        << leader.service->status().waiting_for;
     const NodePlace& one = first.find<Assigned>()->place;
     const NodePlace& other = second.find<Assigned>()->place;
     EXPECT_EQ(one.world_size, 4);

@@ -1,0 +1,307 @@
+// gRPC's server, the queue between its threads and the loop, and the operators' tunnels (control.h).
+#include "rendezvous/control/control.h"
+
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <grpcpp/server_posix.h>
+
+#include <boost/asio/steady_timer.hpp>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/printable.h"
+#include "base/system/boot_clock.h"
+#include "rendezvous/control/control_messages.h"
+#include "rendezvous/control/request_queue.h"
+#include "rendezvous/control/tunnel.h"
+#include "rendezvous/control/watcher.h"
+#include "rendezvous/wire/frame.h"
+#include "rendezvous/wire/wire.h"
+
+namespace ddprun::rendezvous {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+namespace {
+
+constexpr std::size_t kOperators = 32;
+constexpr std::chrono::milliseconds kLookAgain{250};
+constexpr int kRequestLimit = 64 << 10;
+constexpr int kRequestsAtOnce = 16;
+constexpr std::size_t kNameLimit = 256;
+// An operator's host may vanish without a word.
+constexpr int kPingEach = 30'000, kPingAnswered = 20'000;  // ms
+
+grpc::Status to_status(const Answered& answered) {
+    switch (answered.answer) {
+        case OperatorAnswer::done:
+        case OperatorAnswer::already:
+            return grpc::Status::OK;
+        case OperatorAnswer::again:
+            return {grpc::StatusCode::UNAVAILABLE, printable(answered.sentence)};
+        case OperatorAnswer::refused:
+            return {grpc::StatusCode::FAILED_PRECONDITION, printable(answered.sentence)};
+        case OperatorAnswer::unknown_node:
+            return {grpc::StatusCode::NOT_FOUND, printable(answered.sentence)};
+    }
+    return {grpc::StatusCode::INTERNAL, "unknown answer"};
+}
+
+}  // namespace
+
+struct Control::State : std::enable_shared_from_this<State> {
+    State(asio::io_context& loop, Log log, Duration to_day, Handlers handlers)
+        : loop(loop),
+          log(std::move(log)),
+          to_day(to_day),
+          handlers(std::move(handlers)),
+          queue(std::make_shared<RequestQueue>(loop)),
+          timer(loop) {}
+
+    std::string why_not(const Link& link, const Operate& who, const Leader& leader) const;
+    void start();
+    void admit(Tunnel::Socket socket, const std::string& by, std::string key);
+    void gone(std::int64_t number, const std::string& by, const Error& why);
+    Duration now() const { return to_day + boot_now().time_since_epoch(); }
+    void watch(const std::shared_ptr<Watcher>& watcher);
+    void look();
+    void arm();
+    void close();
+
+    struct Rpcs;
+    asio::io_context& loop;
+    const Log log;
+    const Duration to_day;
+    const Handlers handlers;
+    const std::shared_ptr<RequestQueue> queue;
+    std::unique_ptr<Rpcs> rpcs;
+    std::unique_ptr<grpc::Server> server;  // from the first operator on
+    std::map<std::int64_t, std::unique_ptr<Tunnel>> tunnels;
+    std::size_t coming = 0;  // operators whose link is being handed over
+    std::int64_t newest = 0;
+    std::vector<std::shared_ptr<Watcher>> watchers;
+    asio::steady_timer timer;  // while there are watchers
+    std::optional<JobStatus> seen;
+    std::optional<Ending> ending;
+    bool is_closed = false;
+    std::int64_t version = 0;
+    Watcher::Reply reply;  // the newest for watchers
+};
+
+// Called on gRPC's threads. Nothing here touches the job.
+struct Control::State::Rpcs : control::Control::CallbackService {
+    explicit Rpcs(std::weak_ptr<State> state, std::shared_ptr<RequestQueue> queue)
+        : state(std::move(state)), queue(std::move(queue)) {}
+    using Context = grpc::CallbackServerContext;
+    using Reactor = grpc::ServerUnaryReactor;
+
+    // `answer(state)` runs on the loop and returns the status.
+    template <class Answer>
+    Reactor* on_loop(Context* context, Answer answer) {
+        Reactor* const reactor = context->DefaultReactor();
+        const auto request = std::make_shared<Request>(reactor);
+        queue->run_later(queue, [weak = state, request, answer = std::move(answer)] {
+            if (const auto self = weak.lock()) request->finish(answer(*self));
+        });
+        return reactor;
+    }
+    Reactor* act(Context* context, const std::string& by, OperatorAction action,
+                 control::Done* done) {
+        if (by.empty() || by.size() > kNameLimit) return refuse(context, "by");
+        return on_loop(context, [by = printable(by), action = std::move(action), done](State& s) {
+            const Answered answered = s.handlers.operate(by, action);
+            done->set_already(answered.answer == OperatorAnswer::already);
+            done->set_sentence(answered.sentence);
+            return to_status(answered);
+        });
+    }
+    static Reactor* refuse(Context* context, const std::string& field) {
+        Reactor* const reactor = context->DefaultReactor();
+        reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT,
+                         field + " must have 1 to " + std::to_string(kNameLimit) + " bytes"});
+        return reactor;
+    }
+
+    Reactor* Status(Context* context, const control::StatusRequest*,
+                    control::StatusReply* to) override {
+        return on_loop(context, [to](State& s) {
+            *to = to_reply(s.handlers.status(), s.ending, s.now());
+            return grpc::Status::OK;
+        });
+    }
+    Reactor* Why(Context* context, const control::StatusRequest*, control::WhyReply* to) override {
+        return on_loop(context, [to](State& s) {
+            *to = why(s.handlers.status());
+            return grpc::Status::OK;
+        });
+    }
+    Reactor* Stop(Context* context, const control::StopRequest* asked,
+                  control::Done* done) override {
+        return act(context, asked->by(), StopJob{}, done);
+    }
+    Reactor* Restart(Context* context, const control::RestartRequest* asked,
+                     control::Done* done) override {
+        return act(context, asked->by(), RestartGeneration{Generation{asked->generation()}}, done);
+    }
+    Reactor* Drain(Context* context, const control::DrainRequest* asked,
+                   control::Done* done) override {
+        if (asked->node().empty() || asked->node().size() > kNameLimit)
+            return refuse(context, "node");
+        return act(context, asked->by(), DrainNode{printable(asked->node())}, done);
+    }
+    grpc::ServerWriteReactor<control::StatusReply>* Watch(Context*,
+                                                          const control::StatusRequest*) override {
+        const auto watcher = Watcher::make();
+        // Dropped with the queue it ends, because nobody would ever offer it anything.
+        const auto watched = std::make_shared<bool>(false);
+        const std::shared_ptr<void> dropped(nullptr, [watcher, watched](void*) {
+            if (!*watched) watcher->end({grpc::StatusCode::UNAVAILABLE, "this node leads no more"});
+        });
+        queue->run_later(queue, [weak = state, watcher, watched, dropped] {
+            const auto self = weak.lock();
+            if (!self) return;
+            *watched = true;
+            self->watch(watcher);
+        });
+        return watcher.get();
+    }
+
+    const std::weak_ptr<State> state;
+    const std::shared_ptr<RequestQueue> queue;
+};
+
+// The port may have been another job's of the same user before.
+std::string Control::State::why_not(const Link& link, const Operate& who,
+                                    const Leader& leader) const {
+    if (who.job != 0 && leader.ledger_mark != 0 && who.job != leader.ledger_mark)
+        return "another job is at this address now";
+    if (link.key_for(kTunnelKey, true).empty())
+        return "this job has no secret, so it answers no operator; start it with MUNGE, with "
+               "--secret-file=PATH or with a ledger in a folder";
+    if (tunnels.size() + coming >= kOperators)
+        return std::to_string(kOperators) + " operators are connected to this job; end one of them";
+    return {};
+}
+
+void Control::State::start() {
+    if (server) return;
+    grpc::EnableDefaultHealthCheckService(true);
+    rpcs = std::make_unique<Rpcs>(weak_from_this(), queue);
+    grpc::ServerBuilder builder;
+    builder.RegisterService(rpcs.get());
+    builder.SetMaxReceiveMessageSize(kRequestLimit);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kRequestsAtOnce);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEach);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingAnswered);
+    server = builder.BuildAndStart();
+}
+
+void Control::State::admit(Tunnel::Socket socket, const std::string& by, std::string key) {
+    if (is_closed) return;
+    auto pair = socket_pair();
+    if (!pair)
+        return log({Note::Level::warn, "an operator cannot be served: " + pair.error().sentence()});
+    start();
+    const std::int64_t number = ++newest;
+    log({Note::Level::info, by + " is connected with ddpctl"});
+    tunnels.emplace(
+        number, std::make_unique<Tunnel>(std::move(socket), Tunnel::Side::leader, std::move(key),
+                                         std::move(pair->first),
+                                         [weak = weak_from_this(), number, by](const Error& why) {
+                                             if (const auto self = weak.lock())
+                                                 self->gone(number, by, why);
+                                         }));
+    grpc::AddInsecureChannelFromFd(server.get(), pair->second.release());
+}
+
+void Control::State::gone(std::int64_t number, const std::string& by, const Error& why) {
+    tunnels.erase(number);
+    if (why.code() != ErrorCode::closed)
+        log({Note::Level::warn, "operator " + by + " is cut: it " + why.sentence()});
+}
+
+// A new watcher gets what the others got last, or a fresh look if it is the first.
+void Control::State::watch(const std::shared_ptr<Watcher>& watcher) {
+    if (watchers.empty()) look();
+    watcher->offer(reply);
+    watchers.push_back(watcher);
+    if (ending)
+        watcher->end(grpc::Status::OK);
+    else
+        arm();
+}
+
+void Control::State::look() {
+    std::erase_if(watchers, [](const auto& one) { return one->is_over(); });
+    JobStatus job = handlers.status();
+    if (reply && seen == job && !ending) return;
+    control::StatusReply next = to_reply(job, ending, now());
+    next.set_version(++version);
+    reply = std::make_shared<const control::StatusReply>(std::move(next));
+    seen = std::move(job);
+    for (const auto& watcher : watchers) watcher->offer(reply);
+}
+
+void Control::State::arm() {
+    timer.expires_after(kLookAgain);
+    timer.async_wait([weak = weak_from_this()](error_code aborted) {
+        const auto self = weak.lock();
+        if (!self || aborted) return;
+        self->look();
+        if (!self->watchers.empty()) self->arm();
+    });
+}
+
+void Control::State::close() {
+    is_closed = true;
+    timer.cancel();
+    queue->close();
+    for (const auto& watcher : watchers)
+        watcher->end(ending
+                         ? grpc::Status::OK
+                         : grpc::Status(grpc::StatusCode::UNAVAILABLE, "this node leads no more"));
+    tunnels.clear();
+    if (server) server->Shutdown(std::chrono::system_clock::now());
+    server.reset();
+}
+
+Control::Control(asio::io_context& loop, Log log, Duration to_day, Handlers handlers)
+    : state_(std::make_shared<State>(loop, std::move(log), to_day, std::move(handlers))) {}
+
+Control::~Control() { state_->close(); }
+
+void Control::take(const std::shared_ptr<Link>& link, const Operate& who, const Leader& leader) {
+    link->promote(kNodeFrameLimit, {[](std::string_view) {}, [](const Error&) {}});
+    const std::string by = printable(who.as.node.name);
+    const std::string refusal = state_->why_not(*link, who, leader);
+    if (!refusal.empty()) {
+        state_->log({Note::Level::warn, "refused operator " + by + ": " + refusal});
+        link->send(encode(ToNode(Refused{refusal})));
+        return link->finish();
+    }
+    link->send(encode(ToNode(Standing{leader.node, true, kNoGeneration, kNoEntry})));
+    // Counted until the link has been handed over or has ended: then nobody holds this any more.
+    ++state_->coming;
+    const std::shared_ptr<void> counted(nullptr, [weak = std::weak_ptr(state_)](void*) {
+        if (const auto self = weak.lock()) --self->coming;
+    });
+    link->hand_over([weak = std::weak_ptr(state_), counted, by,
+                     key = link->key_for(kTunnelKey, true)](Link::Socket socket) {
+        if (const auto self = weak.lock()) self->admit(std::move(socket), by, key);
+    });
+}
+
+void Control::close() { state_->close(); }
+
+void Control::ended(const Ending& ending) {
+    state_->ending = ending;
+    if (state_->watchers.empty()) return;
+    state_->look();
+    for (const auto& watcher : state_->watchers) watcher->end(grpc::Status::OK);
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,62 @@
+// Fields of StatusReply and WhyReply (control_messages.h).
+#include "rendezvous/control/control_messages.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+void set(control::Node& to, const NodeStatus& node) {
+    to.set_name(node.name);
+    to.set_state(to_string(node.state));
+    to.set_why(node.why);
+    to.set_first_rank(node.first_rank);
+    to.set_workers(node.workers);
+    to.set_heard(node.heard.count());
+    to.set_step(node.step);
+}
+
+}  // namespace
+
+control::StatusReply to_reply(const JobStatus& job, const std::optional<Ending>& ended,
+                              Duration now) {
+    control::StatusReply reply;
+    reply.set_run_id(job.run_id);
+    reply.set_phase(job.phase);
+    reply.set_leader(job.leader.node.name);
+    reply.set_leader_address(job.leader.address);
+    reply.set_leader_port(job.leader.port);
+    reply.set_requeue(job.requeue);
+    reply.set_generation(job.generation.value);
+    reply.set_runs(job.runs);
+    reply.set_since(job.since.count());
+    reply.set_cause(job.cause);
+    reply.set_world_size(job.world_size);
+    reply.set_restarts(job.restarts);
+    reply.set_max_restarts(job.max_restarts);
+    reply.set_min_nodes(job.min_nodes);
+    reply.set_max_nodes(job.max_nodes);
+    reply.set_step(job.step);
+    reply.set_snapshot(job.snapshot);
+    reply.set_waiting_for(job.waiting_for);
+    reply.set_stopping(job.stopping);
+    reply.set_standstill(job.standstill);
+    reply.set_last_failure(job.last_failure);
+    if (job.ends) reply.set_ends(job.ends->count());
+    for (const NodeStatus& node : job.nodes) set(*reply.add_nodes(), node);
+    if (ended) {
+        reply.mutable_ended()->set_code(ended->code);
+        reply.mutable_ended()->set_sentence(ended->sentence);
+    }
+    reply.set_now(now.count());
+    return reply;
+}
+
+control::WhyReply why(const JobStatus& job) {
+    control::WhyReply reply;
+    for (const std::string* sentence : {&job.stopping, &job.waiting_for, &job.standstill})
+        if (!sentence->empty()) reply.add_sentences(*sentence);
+    // What ended the last generation says why the job waits.
+    if (!job.runs && !job.last_failure.empty()) reply.add_sentences(job.last_failure);
+    return reply;
+}
+
+}  // namespace ddprun::rendezvous

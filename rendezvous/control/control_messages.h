@@ -1,0 +1,20 @@
+// How a job stands, as the message of the control service, and back. What comes back is text from
+// another process: print it with printable(). Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "proto/control.pb.h"
+#include "rendezvous/model/job_status.h"
+
+namespace ddprun::rendezvous {
+
+// `now`: since 1970. `ended`: how the job has ended, if it has.
+control::StatusReply to_reply(const JobStatus& job, const std::optional<Ending>& ended,
+                              Duration now);
+
+// Why the job does not go on; no sentence: it does.
+control::WhyReply why(const JobStatus& job);
+
+}  // namespace ddprun::rendezvous

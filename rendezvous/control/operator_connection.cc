@@ -1,0 +1,225 @@
+// One call after the other, until a leader has proved itself (operator_connection.h).
+#include "rendezvous/control/operator_connection.h"
+
+#include <grpcpp/create_channel_posix.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/loop/file_thread.h"
+#include "base/loop/resolve.h"
+#include "base/printable.h"
+#include "base/system/boot_clock.h"
+#include "rendezvous/control/control.h"
+#include "rendezvous/control/tunnel.h"
+#include "rendezvous/link/node_handshake.h"
+#include "rendezvous/wire/wire.h"
+
+namespace ddprun::rendezvous {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+namespace {
+
+constexpr int kElsewheres = 8;
+constexpr Duration kOneNode = std::chrono::seconds{5};  // for all of one call
+
+}  // namespace
+
+struct OperatorConnection::State {
+    explicit State(Target target)
+        : target(std::move(target)),
+          files(loop),
+          secrets(loop, files, this->target.identity),
+          changed(loop) {}
+    ~State();
+
+    Result<> open(Duration limit);
+    asio::awaitable<void> find();
+    asio::awaitable<bool> try_node(CallTarget node);
+    asio::awaitable<bool> ask(tcp::socket socket, std::string name);
+    void answered(std::string_view body);
+    void settle(std::string why);
+    asio::awaitable<bool> wait(Duration limit);
+    void note(std::string why) { reasons += (reasons.empty() ? "" : "; ") + std::move(why); }
+    Duration left(Duration limit) const { return std::min(limit, deadline - boot_now()); }
+
+    const Target target;
+    asio::io_context loop;
+    FileThread files;
+    Secrets secrets;
+    asio::steady_timer changed;  // cancelled when the call that is under way has its answer
+    Time deadline{};
+    std::string reasons;  // why each call came to nothing
+    ErrorCode worst = ErrorCode::unavailable;
+    // The call that is under way.
+    std::shared_ptr<Link> link;
+    std::unique_ptr<NodeHandshake> handshake;
+    bool settled = false;
+    std::optional<CallTarget> elsewhere;
+    std::optional<tcp::socket> socket;  // of a leader that has proved itself
+    std::string key, leader;
+    // Afterwards.
+    std::unique_ptr<Tunnel> tunnel;
+    std::unique_ptr<control::Control::Stub> stub;
+    std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work;
+    std::thread thread;
+};
+
+OperatorConnection::State::~State() {
+    stub.reset();
+    work.reset();
+    loop.stop();
+    if (thread.joinable()) thread.join();
+    tunnel.reset();
+    if (link) link->drop();
+}
+
+Result<> OperatorConnection::State::open(Duration limit) {
+    deadline = boot_now() + limit;
+    bool over = false;
+    asio::co_spawn(loop, find(), [&over](std::exception_ptr failed) {
+        over = true;
+        if (failed) std::rethrow_exception(failed);
+    });
+    while (!over) loop.run_one();
+    if (!socket) return Error(worst, reasons);
+    loop.restart();  // it has run out of work
+    auto pair = socket_pair();
+    if (!pair) return pair.error();
+    tunnel = std::make_unique<Tunnel>(std::move(*socket), Tunnel::Side::operators, key,
+                                      std::move(pair->first), [](const Error&) {});
+    stub =
+        control::Control::NewStub(grpc::CreateInsecureChannelFromFd("job", pair->second.release()));
+    work.emplace(loop.get_executor());
+    thread = std::thread([this] { loop.run(); });
+    return {};
+}
+
+asio::awaitable<void> OperatorConnection::State::find() {
+    for (const CallTarget& node : target.nodes) {
+        if (co_await try_node(node)) co_return;
+        for (int i = 0; i < kElsewheres && elsewhere; ++i) {
+            const CallTarget next = *std::exchange(elsewhere, std::nullopt);
+            if (co_await try_node(next)) co_return;
+        }
+    }
+    if (reasons.empty()) note("no node of this job is known");
+}
+
+// True: `socket` is that of the leader.
+asio::awaitable<bool> OperatorConnection::State::try_node(CallTarget node) {
+    const std::string name = node.host + ":" + std::to_string(node.port);
+    if (boot_now() >= deadline) co_return false;
+    auto addresses = co_await resolve(node.host, left(kOneNode));
+    if (!addresses && !node.if_unknown.empty())
+        addresses = co_await resolve(node.if_unknown, left(kOneNode));
+    if (!addresses) {
+        note(addresses.error().sentence());
+        co_return false;
+    }
+    for (const asio::ip::address& address : *addresses) {
+        const auto to = std::make_shared<tcp::socket>(loop);
+        error_code error;
+        asio::steady_timer timer(loop, left(kOneNode));
+        // The timer's handler may run after this one.
+        timer.async_wait([weak = std::weak_ptr(to)](error_code aborted) {
+            const auto late = weak.lock();
+            if (!aborted && late) late->close(aborted);
+        });
+        co_await to->async_connect({address, node.port},
+                                   asio::redirect_error(asio::use_awaitable, error));
+        timer.cancel();
+        if (error || !to->is_open())
+            note(name + ": " + (to->is_open() ? error.message() : "no answer"));
+        else if (co_await ask(std::move(*to), name))
+            co_return true;
+    }
+    co_return false;
+}
+
+asio::awaitable<bool> OperatorConnection::State::ask(tcp::socket to, std::string name) {
+    settled = false;
+    link = std::make_shared<Link>(
+        std::move(to), kLeaderFrameLimit,
+        Link::Handlers{[this](std::string_view body) { handshake->take(body); },
+                       [this](const Error& why) { settle(why.sentence()); }});
+    handshake = std::make_unique<NodeHandshake>(
+        secrets, link, target.opening, true,
+        NodeHandshake::Handlers{[this](std::string_view body) { answered(body); },
+                                [this](const Error& why) {
+                                    if (why.code() == ErrorCode::refused)
+                                        worst = ErrorCode::refused;
+                                    settle(why.sentence());
+                                }});
+    link->start(Duration{0});
+    handshake->start();
+    if (!co_await wait(kOneNode)) settle(name + " does not answer");
+    link->drop();
+    co_return socket.has_value();
+}
+
+// Waits until settle() was called.
+asio::awaitable<bool> OperatorConnection::State::wait(Duration limit) {
+    error_code cancelled;
+    if (!settled) {
+        changed.expires_after(left(limit));
+        co_await changed.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+    }
+    co_return settled;
+}
+
+void OperatorConnection::State::settle(std::string why) {
+    if (std::exchange(settled, true)) return;
+    if (!why.empty()) note(printable(why));
+    changed.cancel();
+}
+
+// The first message of a leader that has proved itself, or of one that asks for no proof.
+void OperatorConnection::State::answered(std::string_view body) {
+    if (settled) return;
+    const auto message = decode_to_node(body);
+    if (!message) return settle(link->peer() + ": " + message.error().sentence());
+    if (const auto* refused = std::get_if<Refused>(&*message)) {
+        worst = ErrorCode::refused;
+        return settle(link->peer() + " refuses: " + refused->sentence);
+    }
+    if (const auto* other = std::get_if<Elsewhere>(&*message)) {
+        if (other->address.empty())
+            return settle(link->peer() + " does not lead, and knows no leader now");
+        elsewhere = CallTarget{other->address, other->port};
+        return settle({});
+    }
+    key = link->key_for(kTunnelKey, false);
+    if (!std::holds_alternative<Standing>(*message) || key.empty())
+        return settle(link->peer() + " is no leader that answers operators");
+    leader = link->peer();
+    link->hand_over([this](Link::Socket taken) {
+        socket.emplace(std::move(taken));
+        settle({});
+    });
+}
+
+OperatorConnection::OperatorConnection(std::unique_ptr<State> state) : state_(std::move(state)) {}
+OperatorConnection::~OperatorConnection() = default;
+
+Result<std::unique_ptr<OperatorConnection>> OperatorConnection::open(Target target,
+                                                                     Duration limit) {
+    auto state = std::make_unique<State>(std::move(target));
+    if (const auto opened = state->open(limit); !opened) return opened.error();
+    return std::unique_ptr<OperatorConnection>(new OperatorConnection(std::move(state)));
+}
+
+control::Control::Stub& OperatorConnection::stub() { return *state_->stub; }
+const std::string& OperatorConnection::leader() const { return state_->leader; }
+
+}  // namespace ddprun::rendezvous

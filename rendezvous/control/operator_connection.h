@@ -1,0 +1,47 @@
+// The operator's side: finds a job's leader, proves that it has the job's secret, makes the leader
+// prove the same, and gives a stub for the control service through the tunnel (tunnel.h).
+//
+//   any node of the job ─Operate, proof─▶ Standing: it leads ─▶ TLS, gRPC
+//                                    ├──▶ Elsewhere: call that one (8 times at most)
+//                                    └──▶ Refused, or no proof
+//
+// Thread: open() blocks its caller. Afterwards a thread of this object carries the bytes until it is
+// destroyed. The stub may be used by any thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "proto/control.grpc.pb.h"
+#include "rendezvous/link/call_target.h"
+#include "rendezvous/model/messages.h"
+#include "rendezvous/secret/secret.h"
+
+namespace ddprun::rendezvous {
+
+class OperatorConnection {
+  public:
+    struct Target {
+        std::vector<CallTarget> nodes;  // where the job may answer, in this order
+        IdentityConfig identity;        // where its secret may be
+        Operate opening;                // who asks, and for which job
+    };
+    // Possible errors: unavailable (nobody answers at any of these addresses; the sentence has each
+    // one's reason), refused (by the leader, or it does not prove itself), timed_out.
+    static Result<std::unique_ptr<OperatorConnection>> open(Target target, Duration limit);
+    ~OperatorConnection();
+    OperatorConnection(const OperatorConnection&) = delete;
+    OperatorConnection& operator=(const OperatorConnection&) = delete;
+
+    control::Control::Stub& stub();
+    const std::string& leader() const;  // "10.0.0.3:41234"
+
+  private:
+    struct State;
+    explicit OperatorConnection(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,126 @@
+// What operators ask for (PROTOCOL.md, rule 27): a stop, a restart, a node that is taken out. Each
+// request can be repeated, also to the next leader. Part of the rendezvous machine.
+#include <algorithm>
+#include <set>
+
+#include "base/overload.h"
+#include "rendezvous/machine/machine_state.h"
+#include "rendezvous/model/node_name.h"
+#include "rendezvous/rules/late_joiner.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+using Answer = OperatorAnswer;
+
+std::string text(Generation generation) { return "generation " + std::to_string(generation.value); }
+
+}  // namespace
+
+void MachineState::on_operated(Time now, const Operated& asked) {
+    Answered answered = std::visit(
+        Overload{
+            [&](const StopJob&) { return stop_for(now, asked.by); },
+            [&](const RestartGeneration& a) { return restart_for(now, asked.by, a.generation); },
+            [&](const DrainNode& a) { return drain_for(now, asked.by, a.node); }},
+        asked.action);
+    answered.number = asked.number;
+    out.add(std::move(answered));
+}
+
+// A stop works in every phase, as a signal to ddprun does.
+Answered MachineState::stop_for(Time now, const std::string& by) {
+    const StopAsked asked{.signal = kTerminate, .reason = "a stop by " + by};
+    if (phase == Phase::ending || phase == Phase::closed || stop.is_asked()) {
+        const bool requeued = end.requeues();
+        if (stop.is_asked()) withdraw_requeue(asked);
+        const std::string why = end.is_decided() ? end.ending()->sentence : "its end is recorded";
+        return {0, requeued && !end.requeues() ? Answer::done : Answer::already,
+                "the job is ending already: " + why};
+    }
+    const std::string sentence = "stopped by " + by + " with ddpctl";
+    begin_stop(now, asked, sentence);
+    stop_all(now);
+    return {0, Answer::done, "the job stops; its workers have their time to write a snapshot"};
+}
+
+// The generation is named, so a request that is repeated cannot end the one that follows.
+Answered MachineState::restart_for(Time now, const std::string& by, Generation generation) {
+    if (const std::string why = why_not_now(); !why.empty()) return {0, Answer::again, why};
+    if (stop.is_asked() || end.is_decided())
+        return {0, Answer::refused, "the job is ending: " + end.ending()->sentence};
+    if (generation > newest())
+        return {0, Answer::refused,
+                "there is no " + text(generation) + "; the newest is " + text(newest())};
+    if (generation < newest())
+        return {0, Answer::already,
+                text(generation) + " has ended; " + text(newest()) + " followed"};
+    if (!holding())
+        return {0, Answer::already, text(newest()) + " does not run; the next one is being made"};
+    interrupt(now, {{}, "restarted by " + by + " with ddpctl"}, Note::Level::warn);
+    return {0, Answer::done, text(generation) + " ends; the next one follows"};
+}
+
+// Taking a node out must leave a job that can go on.
+Answered MachineState::drain_for(Time now, const std::string& by, const std::string& node) {
+    const std::string host = host_of(node);
+    if (const std::string why = why_not_now(); !why.empty()) return {0, Answer::again, why};
+    if (!is_known(host)) return {0, Answer::unknown_node, "no node of this job is called " + host};
+    if (record.is_drained(host))
+        return {0, Answer::already, "node " + host + " has been taken out already"};
+    if (stop.is_asked() || end.is_decided())
+        return {0, Answer::refused, "the job is ending: " + end.ending()->sentence};
+    if (const int left = nodes_without(host); left < config.limits.min_nodes)
+        return {0, Answer::refused,
+                "without " + host + " there are " + std::to_string(left) + " " +
+                    plural_of(config.limits.order) + ", and the job needs " +
+                    std::to_string(config.limits.min_nodes) + " (--nnodes=MIN:MAX)"};
+    record.drain(host);
+    const std::string sentence = "node " + host + " was taken out by " + by + " with ddpctl";
+    const bool member =
+        holding() && std::ranges::any_of(held()->assignment.members, [&](const Member& each) {
+            return host_of(each.node.name) == host;
+        });
+    if (member)
+        interrupt(now, {{}, sentence}, Note::Level::warn);
+    else
+        note(Note::Level::warn, sentence);
+    return {0, Answer::done,
+            "node " + host +
+                (member ? " leaves; the job goes on without it"
+                        : " gets no place in a generation any more")};
+}
+
+// Between two answers of the ledger nobody knows which generation is the newest.
+std::string MachineState::why_not_now() const {
+    if (phase == Phase::reading) return "the leader reads the ledger";
+    if (phase == Phase::creating) return "the next generation is being recorded";
+    if (phase == Phase::ending || phase == Phase::closed) return "the end of the job is recorded";
+    if (phase == Phase::gathering && any_generation() && !begins_allocation() && !claim.is_over())
+        return "a new leader finds out how " + text(newest()) + " stands";
+    return {};
+}
+
+int MachineState::nodes_without(const std::string& host) const {
+    return static_cast<int>(std::ranges::count_if(roster.nodes(), [&](const auto& each) {
+        const auto& [id, node] = each;
+        return node.connected() && !roster.gone(id) && !unusable.contains(id.name) &&
+               host_of(id.name) != host && !record.is_drained(id.name);
+    }));
+}
+
+bool MachineState::is_known(const std::string& host) const {
+    const auto is_here = [&](const std::string& name) { return host_of(name) == host; };
+    return std::ranges::any_of(config.limits.order, is_here) ||
+           std::ranges::any_of(roster.nodes(),
+                               [&](const auto& each) { return is_here(each.first.name); });
+}
+
+// Why a node that is connected runs nothing.
+std::string MachineState::parked(const NodeId& node) const {
+    if (record.is_drained(node.name))
+        return "an operator has taken this node out; it waits for the end of the job";
+    return parked_sentence(static_cast<int>(held()->assignment.members.size()), config.limits);
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,187 @@
+// What operators may ask of a job, and what they get to read (operating.cc, status.cc). Scripts of
+// two or three nodes.
+#include <gmock/gmock.h>
+
+#include "tests/rendezvous/machine/machine_script.h"
+
+using namespace ddprun;
+using namespace ddprun::rendezvous;
+using namespace ddprun::test;
+
+namespace {
+
+Operated asks(OperatorAction action, std::int64_t number = 1) {
+    return {number, "alice@login1", std::move(action)};
+}
+const auto kRestart0 = RestartGeneration{Generation{0}};
+
+const NodeStatus& of(const JobStatus& job, const std::string& name) {
+    for (const NodeStatus& node : job.nodes)
+        if (node.name == name) return node;
+    throw std::out_of_range(name);
+}
+
+// Nodes a, b and c of a job that needs two of them; generation 0 runs on all.
+void three_run(Script& s) {
+    for (int i = 0; i < 3; ++i) s.join(0, 1 + i, node(std::string(1, static_cast<char>('a' + i))));
+    for (int i = 1; i <= 3; ++i) s.beat(0.5, i);
+    s.created(0.6);
+    for (int i = 1; i <= 3; ++i) s.runs(1, i, 0);
+}
+
+TEST(Operating, ARestartEndsTheGenerationAndStandsInTheNextEntry) {
+    Script s(limits(2, 2));
+    s.both_run();
+    EXPECT_THAT(
+        s.step(2, asks(kRestart0, 7)),
+        AllOf(Contains(HasSubstr("restarted by alice@login1 with ddpctl; generation 0 ends")),
+              Contains(HasSubstr("answer 7: done"))));
+    s.vows(2.1, 1, 0);
+    EXPECT_THAT(
+        s.vows(2.1, 2, 0),
+        Contains("create 1: generation 1 {a b} after restarted by alice@login1 with ddpctl"));
+    EXPECT_EQ(s.creating().assignment.restarts, 0) << "an operator uses up no restart";
+}
+
+// The answer may be lost with the leader, so the operator's program asks again.
+TEST(Operating, ARestartThatIsRepeatedEndsNoSecondGeneration) {
+    Script s(limits(2, 2));
+    s.both_run();
+    s.step(2, asks(kRestart0));
+    EXPECT_THAT(s.step(2.05, asks(kRestart0)), ElementsAre(HasSubstr("answer 1: already")));
+    s.vows(2.1, 1, 0);
+    s.vows(2.1, 2, 0);
+    EXPECT_THAT(s.step(2.15, asks(kRestart0)), ElementsAre(HasSubstr("answer 1: again")));
+    s.created(2.2);
+    EXPECT_THAT(s.step(2.3, asks(kRestart0)),
+                ElementsAre("answer 1: already: generation 0 has ended; generation 1 followed"));
+    EXPECT_TRUE(s.status(2.3).runs);
+    EXPECT_THAT(s.step(2.3, asks(RestartGeneration{Generation{9}})),
+                ElementsAre(HasSubstr("answer 1: refused: there is no generation 9")));
+}
+
+TEST(Operating, AStopReachesAllNodesAndStandsInTheEnd) {
+    Script s(limits(2, 2));
+    s.both_run();
+    EXPECT_THAT(s.step(2, asks(StopJob{})),
+                AllOf(Contains("1: Stop by signal 15"), Contains("2: Stop by signal 15"),
+                      Contains(HasSubstr("answer 1: done"))));
+    EXPECT_EQ(s.status(2).stopping, "stopped by alice@login1 with ddpctl");
+    EXPECT_THAT(s.step(2.1, asks(StopJob{})), ElementsAre(HasSubstr("answer 1: already")));
+    EXPECT_THAT(s.step(2.1, asks(kRestart0)), ElementsAre(HasSubstr("answer 1: refused")))
+        << "a restart would take the workers' time for a snapshot";
+    s.completes(3, 1, 0);
+    s.completes(3, 2, 0);
+    s.vows(3.1, 1, 0);
+    EXPECT_THAT(s.vows(3.1, 2, 0),
+                Contains("create 1: end 143, stopped by alice@login1 with ddpctl"));
+}
+
+// Whoever stops the job by hand wants it to end.
+TEST(Operating, AStopTakesTheRequeueOfAnEarlierStopBack) {
+    Script s(limits(2, 2));
+    s.both_run();
+    s.come(2, 1, StopAsked{10, "signal 10", StopCause::named_signal, {}, true});
+    EXPECT_THAT(s.step(2.1, asks(StopJob{})), AllOf(Contains(HasSubstr("the job is not requeued")),
+                                                    Contains(HasSubstr("answer 1: done"))));
+}
+
+TEST(Operating, AStopWorksWhileNodesAreMissing) {
+    Script s(limits(2, 2));
+    s.join(0, 1, node("a"));
+    EXPECT_THAT(s.step(1, asks(StopJob{})),
+                Contains("create 0: end 143, stopped by alice@login1 with ddpctl"));
+}
+
+TEST(Operating, ADrainedNodeLosesItsPlaceForTheRestOfTheJob) {
+    Script s(limits(2, 3));
+    three_run(s);
+    EXPECT_THAT(s.step(2, asks(DrainNode{"b"})),
+                AllOf(Contains(HasSubstr("node b was taken out by alice@login1 with ddpctl")),
+                      Contains(HasSubstr("answer 1: done"))));
+    s.vows(2.1, 1, 0);
+    s.vows(2.1, 2, 0);
+    EXPECT_THAT(s.vows(2.1, 3, 0),
+                Contains(HasSubstr("create 1: generation 1 {a c} after node b")));
+    EXPECT_THAT(s.creating().blame.drained, ElementsAre("b"));
+    s.created(2.2);
+    EXPECT_EQ(of(s.status(2.3), "b").state, NodeStatus::State::drained);
+    EXPECT_THAT(s.step(2.3, asks(DrainNode{"b"})), ElementsAre(HasSubstr("answer 1: already")));
+    // It stays connected, and a larger world would be possible. It is not taken in.
+    s.snapshots(5, 1, 10);
+    for (int i = 1; i <= 3; ++i) s.beat(6, i);
+    EXPECT_THAT(s.tick(700), Not(Contains(HasSubstr("Stop"))));
+}
+
+// The next leader knows it from the ledger.
+TEST(Operating, ADrainIsKnownToTheNextLeader) {
+    Script first(limits(2, 3));
+    three_run(first);
+    first.step(2, asks(DrainNode{"b"}));
+    for (int i = 1; i <= 3; ++i) first.vows(2.1, i, 0);
+    LedgerEntry recorded = first.creating();
+    recorded.number = EntryNumber{0};  // the only one in this ledger
+    Machine next(Script::config(limits(2, 3)), at(0));
+    next.step(at(0), Lead{{node("leader"), "leader", 1}});
+    next.step(at(0), LedgerRead{{recorded}});
+    EXPECT_EQ(of(next.status(at(1)), "a").state, NodeStatus::State::missing);
+    next.step(at(1), Came{Session{2}, Hello{"job", node("b"), "1", 0}});
+    next.step(at(1), Came{Session{2}, Join{offer(), Beat{.number = 1}}});
+    EXPECT_EQ(of(next.status(at(1)), "b").state, NodeStatus::State::drained);
+    const Effects effects = next.step(at(1), asks(DrainNode{"b"}));
+    EXPECT_NE(std::get<Answered>(effects.back()).answer, OperatorAnswer::done);
+}
+
+TEST(Operating, ADrainThatWouldEndTheJobIsRefused) {
+    Script s(limits(2, 2));
+    s.both_run();
+    EXPECT_THAT(s.step(2, asks(DrainNode{"b"})),
+                ElementsAre(HasSubstr("answer 1: refused: without b there are 1 nodes, and the job "
+                                      "needs 2")));
+    EXPECT_THAT(s.step(2, asks(DrainNode{"z"})), ElementsAre(HasSubstr("answer 1: unknown node")));
+    EXPECT_TRUE(s.status(2).runs);
+}
+
+TEST(Operating, ADormantLeaderAsksToTryAgain) {
+    Machine machine(Script::config(limits(2, 2)), at(0));
+    const Effects effects = machine.step(at(1), asks(StopJob{}, 3));
+    ASSERT_EQ(effects.size(), 1U);
+    EXPECT_EQ(std::get<Answered>(effects.front()).answer, OperatorAnswer::again);
+}
+
+TEST(Status, NamesTheNodeThatHasNotCalled) {
+    Limits of_two = limits(2, 2);
+    of_two.order = {"n16", "n17"};
+    Script s(of_two);
+    s.join(0, 1, node("n16"));
+    EXPECT_EQ(s.status(1).waiting_for, "waiting for n17: its ddprun has not called");
+    EXPECT_EQ(of(s.status(1), "n17").state, NodeStatus::State::missing);
+    EXPECT_EQ(of(s.status(1), "n16").state, NodeStatus::State::ready);
+    s.step(2, ConnectionLost{Session{1}});
+    EXPECT_EQ(of(s.status(2), "n16").why, "its connection is lost");
+}
+
+TEST(Status, TellsRanksAndBudgetOfAGenerationThatRuns) {
+    Script s(limits(2, 2));
+    s.both_run();
+    const JobStatus job = s.status(2);
+    EXPECT_TRUE(job.runs);
+    EXPECT_EQ(job.world_size, 2);
+    EXPECT_EQ(job.restarts, 0);
+    EXPECT_EQ(job.max_restarts, 3);
+    EXPECT_EQ(job.waiting_for, "");
+    EXPECT_EQ(of(job, "b").first_rank, 1);
+    EXPECT_EQ(of(job, "b").state, NodeStatus::State::running);
+    EXPECT_EQ(job, s.status(3)) << "nothing has changed, so nothing differs";
+}
+
+TEST(Status, TellsWhatEndedTheGenerationBefore) {
+    Script s(limits(2, 2));
+    s.both_run();
+    s.fails(2, 2, 0, exited(1, 9));
+    EXPECT_FALSE(s.status(2).runs);
+    EXPECT_EQ(s.status(2).last_failure, exited(1, 9).sentence);
+    EXPECT_THAT(s.status(2).waiting_for, HasSubstr("a: it is still stopping the workers of"));
+}
+
+}  // namespace
