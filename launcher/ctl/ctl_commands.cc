@@ -40,7 +40,54 @@ constexpr OptionRow kForget[] = {
              "started again by Slurm; without its ledger it fails or begins anew"},
 };
 
+constexpr OptionRow kSecretFile = {
+    .name = "secret-file",
+    .placeholder = "PATH",
+    .help =
+        "The job's --secret-file, if it has one. Without it the secret is that of MUNGE or of "
+        "the ledger's folder, as for the job's nodes"};
+constexpr OptionRow kAsking[] = {kSecretFile};
+constexpr OptionRow kEvents[] = {
+    kSecretFile,
+    {.name = "follow",
+     .letter = 'f',
+     .kind = OptionKind::flag,
+     .help = "Go on until the job ends, also when another node leads"},
+};
+
 constexpr Command kCommands[] = {
+    {.name = "status",
+     .what = "Show how a running job stands",
+     .help = "Asks the job's leader: which generation runs, what the job waits for and why, the "
+             "restarts, the last failure, the time left, and each node with its ranks. Of more "
+             "than 40 nodes only those are shown that do not run. Of several jobs that of "
+             "SLURM_JOB_ID is meant, or choose with --ledger.",
+     .rows = kAsking},
+    {.name = "why",
+     .what = "Say why a running job does not go on",
+     .help = "Says what the job waits for, or for which rank the others wait.",
+     .rows = kAsking},
+    {.name = "events",
+     .what = "Show what happens in a running job",
+     .help = "Prints a line for each generation, node and leader that changes, as seen each "
+             "quarter of a second.",
+     .rows = kEvents},
+    {.name = "stop",
+     .what = "Stop a running job",
+     .help = "All workers get the job's stop signal and their time for a last snapshot. The job "
+             "ends with code 143 and does not go back into Slurm's queue.",
+     .rows = kAsking},
+    {.name = "restart",
+     .what = "End the generation that runs; the next one follows",
+     .help = "The workers are ended as after a failure on another node: no snapshot is waited for. "
+             "No restart is used up.",
+     .rows = kAsking},
+    {.name = "drain",
+     .words = "NODE",
+     .what = "Take a node out of a running job",
+     .help = "The job goes on without this host, whose ddprun waits for the end. It is refused if "
+             "fewer nodes would be left than the job needs (--nnodes=MIN:MAX).",
+     .rows = kAsking},
     {.name = "jobs",
      .what = "Show the jobs whose ledgers lie here",
      .help = "Shows for each job how it ended, its newest generation, its restarts, the size of "
@@ -64,15 +111,18 @@ constexpr Command kCommands[] = {
 
 constexpr ManualRow kCodes[] = {
     {"0", "done"},
-    {"1", "there is no such job, or a job that was named was left alone"},
+    {"1", "there is no such job or node, it has ended, or it was left alone"},
     {"2", "the command line is wrong, or several jobs fit"},
-    {"69", "a folder cannot be read or written"},
+    {"69", "a folder cannot be read or written, or a job does not answer"},
+    {"77", "a job does not answer without its secret"},
 };
 constexpr ManualRow kVariables[] = {
     {"SLURM_JOB_ID", "the job that is meant, with SLURM_STEP_ID, where several have ledgers here"},
     {"NO_COLOR", "if it is set and not empty, nothing is coloured; without it, only on a terminal"},
 };
 constexpr ManualRow kExamples[] = {
+    {"ddpctl status", "how the job stands that was started in this folder"},
+    {"ddpctl events -f --json", "what happens in it, for programs"},
     {"ddpctl jobs", "the jobs that were started in this folder"},
     {"ddpctl history --ledger=.ddprun/lab.8812.0", "what happened to that job, and when"},
     {"ddpctl jobs --json --ledger=/shared/ledgers", "the same of another folder, for programs"},

@@ -27,7 +27,8 @@ std::span<const OptionRow> rows_of_all();
 std::span<const OptionRow> rows_without_command();
 
 // Exit codes besides those of base/exit_code.h.
-inline constexpr int kNoSuchJobCode = 1;  // or a job that was named was left alone
+inline constexpr int kNoSuchJobCode = 1;    // or a job that was named was left alone
+inline constexpr int kNotAllowedCode = 77;  // a job does not answer without its secret
 int ctl_exit_code(const Error& error);
 
 // Exit codes, variables and examples.

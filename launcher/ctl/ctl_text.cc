@@ -7,9 +7,10 @@ namespace ddprun::launcher {
 namespace {
 
 constexpr const char* kWhat =
-    "Shows the jobs of ddprun, what became of them, and removes what they leave behind. It finds "
-    "them by their ledgers below .ddprun in the working directory, or below --ledger. Where one "
-    "job is meant, it is that of SLURM_JOB_ID, or the only one there is.";
+    "Shows the jobs of ddprun, asks those that run, says what became of the others, and removes "
+    "what "
+    "they leave behind. It finds them by their ledgers below .ddprun in the working directory, or "
+    "below --ledger. Where one job is meant, it is that of SLURM_JOB_ID, or the only one there is.";
 
 std::string call_of(const Command& command) {
     return std::string(command.name) + (command.words.empty() ? "" : " ") +

@@ -10,6 +10,8 @@
 #include "base/system/out_of_resources.h"
 #include "base/system/print_text.h"
 #include "base/system/standard_streams.h"
+#include "launcher/ctl/ask_job.h"
+#include "launcher/ctl/asking_commands.h"
 #include "launcher/ctl/ctl_text.h"
 #include "launcher/ctl/forget_rule.h"
 #include "launcher/ctl/history_text.h"
@@ -77,16 +79,11 @@ int run_forget(const CtlCall& call) {
                  launcher::forget_code(all));
 }
 
-std::string variable(const char* name) {
-    const char* value = std::getenv(name);
-    return value ? value : "";
-}
-
 int run_history(const CtlCall& call) {
     const auto survey = launcher::survey_ledgers(call.value("ledger"));
     if (!survey) return fail(survey.error());
-    const auto job = launcher::choose_job(
-        survey->jobs, {variable("SLURM_JOB_ID"), variable("SLURM_STEP_ID")}, survey->folder);
+    const auto job =
+        launcher::choose_job(survey->jobs, launcher::own_slurm_names(), survey->folder);
     if (!job) return fail(job.error());
     if (!job->fault.empty()) return fail(Error(ErrorCode::unavailable, job->fault));
     const auto history = rendezvous::read_history(job->path, job->mark);
@@ -95,12 +92,39 @@ int run_history(const CtlCall& call) {
                                   : launcher::history_text(*job, *history, time_of_day()));
 }
 
+// Of a command that asks a running job.
+int fail_asked(const Error& error) {
+    const int code = fail(error);
+    return error.code() == ErrorCode::refused ? launcher::kNotAllowedCode : code;
+}
+
+template <Result<std::string> (*kAsk)(const CtlCall& call)>
+int run_asking(const CtlCall& call) {
+    const auto text = kAsk(call);
+    return text ? print(*text) : fail_asked(text.error());
+}
+
+int run_events(const CtlCall& call) {
+    int code = 0;
+    const auto told = launcher::ask_events(call, [&code](const std::string& text) {
+        code = print(text);
+        return code == 0;
+    });
+    return told ? code : fail_asked(told.error());
+}
+
 // What each command of ctl_commands.cc does.
 struct Runner {
     std::string_view name;
     int (*run)(const CtlCall& call);
 };
 constexpr Runner kRunners[] = {
+    {"status", run_asking<launcher::ask_status>},
+    {"why", run_asking<launcher::ask_why>},
+    {"events", run_events},
+    {"stop", run_asking<launcher::ask_stop>},
+    {"restart", run_asking<launcher::ask_restart>},
+    {"drain", run_asking<launcher::ask_drain>},
     {"jobs", run_jobs},
     {"history", run_history},
     {"forget", run_forget},

@@ -1,0 +1,152 @@
+// Finds the leader, and asks until there is an answer (ask_job.h).
+#include "launcher/ctl/ask_job.h"
+
+#include <grpcpp/client_context.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+#include <utility>
+
+#include "base/system/boot_clock.h"
+#include "base/system/random_bytes.h"
+#include "launcher/ctl/survey.h"
+
+namespace ddprun::launcher {
+namespace {
+
+constexpr std::size_t kMembersAsked = 16;
+constexpr std::chrono::milliseconds kAskAgain{200};
+constexpr Duration kOneCall = std::chrono::seconds{10};
+
+// The name service needs shared libraries, which a static program does not have.
+std::string own_name() {
+    std::string name = "uid " + std::to_string(::getuid());
+    for (const char* variable : {"LOGNAME", "USER"})
+        if (const char* value = std::getenv(variable); value && *value) name = value;
+    char host[256] = {};
+    if (::gethostname(host, sizeof host - 1) == 0 && host[0]) name += std::string("@") + host;
+    return name.substr(0, 200);
+}
+
+// Who wrote the newest entry, then the members of its generation: each knows the leader, or is it.
+std::vector<rendezvous::CallTarget> nodes_of(const rendezvous::LedgerEntry& entry) {
+    std::vector<rendezvous::CallTarget> nodes;
+    const auto add = [&nodes](const std::string& address, std::uint16_t port) {
+        const rendezvous::CallTarget node{address, port};
+        if (!address.empty() && port != 0 && std::ranges::find(nodes, node) == nodes.end())
+            nodes.push_back(node);
+    };
+    add(entry.at.address, entry.at.port);
+    for (const rendezvous::Member& member : entry.assignment.members)
+        if (nodes.size() < kMembersAsked) add(member.offer.address, member.offer.service_port);
+    return nodes;
+}
+
+Error to_error(const grpc::Status& status) {
+    switch (status.error_code()) {
+        case grpc::StatusCode::NOT_FOUND:
+        case grpc::StatusCode::FAILED_PRECONDITION:
+            return {ErrorCode::not_found, status.error_message()};
+        case grpc::StatusCode::INVALID_ARGUMENT:
+            return {ErrorCode::usage, status.error_message()};
+        default:
+            return {ErrorCode::unavailable,
+                    "the job's leader does not answer: " + status.error_message()};
+    }
+}
+
+}  // namespace
+
+SlurmNames own_slurm_names() {
+    const auto value = [](const char* name) {
+        const char* text = std::getenv(name);
+        return std::string(text ? text : "");
+    };
+    return {value("SLURM_JOB_ID"), value("SLURM_STEP_ID")};
+}
+
+std::string end_sentence(const FoundJob& job) {
+    const rendezvous::Ending* end = job.newest ? job.newest->end() : nullptr;
+    if (!end) return {};
+    return "the job has ended with code " + std::to_string(end->code) + ": " + end->sentence;
+}
+
+Result<AskedJob> AskedJob::find(const std::string& ledger, const std::string& secret_file) {
+    AskedJob asked;
+    asked.ledger_ = ledger;
+    asked.by_ = own_name();
+    if (!secret_file.empty()) {
+        auto secret = rendezvous::read_secret_file(secret_file);
+        if (!secret) return secret.error();
+        asked.secret_ = std::move(*secret);
+    }
+    if (const auto looked = asked.look_again(); !looked) return looked.error();
+    return asked;
+}
+
+Result<> AskedJob::look_again() {
+    const auto survey = survey_ledgers(ledger_);
+    if (!survey) return survey.error();
+    auto job = choose_job(survey->jobs, own_slurm_names(), survey->folder);
+    if (!job) return job.error();
+    job_ = std::move(*job);
+    return {};
+}
+
+Result<> AskedJob::connect_once(Duration limit) {
+    if (const auto looked = look_again(); !looked) return looked.error();
+    if (!job_.fault.empty()) return Error(ErrorCode::unavailable, job_.fault);
+    if (const std::string end = end_sentence(job_); !end.empty())
+        return Error(ErrorCode::not_found, end);
+    if (!job_.newest)
+        return Error(ErrorCode::unavailable,
+                     "the ledger " + job_.path + " does not say yet where the job's leader is");
+    rendezvous::IdentityConfig identity;
+    identity.secret = secret_;
+    identity.folder = job_.path;
+    auto connection = rendezvous::OperatorConnection::open(
+        {nodes_of(*job_.newest),
+         identity,
+         {{"", {by_, Incarnation{random_number()}}, "ddpctl", job_.newest->requeue, {}},
+          job_.mark}},
+        limit);
+    if (!connection) return connection.error();
+    connection_ = std::move(*connection);
+    return {};
+}
+
+Result<AskedJob::Stub*> AskedJob::connect(Duration patience) {
+    const Time until = boot_now() + patience;
+    while (!connection_) {
+        const auto connected = connect_once(std::max<Duration>(until - boot_now(), kAskAgain));
+        if (connected) break;
+        const ErrorCode code = connected.error().code();
+        const bool passes = code == ErrorCode::unavailable || code == ErrorCode::timed_out;
+        if (!passes || boot_now() >= until) return connected.error();
+        std::this_thread::sleep_for(kAskAgain);
+    }
+    return &connection_->stub();
+}
+
+Result<> AskedJob::ask(const Ask& ask, Duration patience) {
+    const Time until = boot_now() + patience;
+    for (;;) {
+        const auto stub = connect(std::max<Duration>(until - boot_now(), Duration{0}));
+        if (!stub) return stub.error();
+        grpc::ClientContext context;
+        context.set_deadline(std::chrono::system_clock::now() +
+                             std::chrono::duration_cast<std::chrono::milliseconds>(kOneCall));
+        const grpc::Status status = ask(**stub, context);
+        if (status.ok()) return {};
+        const bool passes = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+                            status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+        if (!passes || boot_now() >= until) return to_error(status);
+        drop();
+        std::this_thread::sleep_for(kAskAgain);
+    }
+}
+
+}  // namespace ddprun::launcher

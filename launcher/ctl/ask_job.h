@@ -1,0 +1,57 @@
+// Asks the leader of a running job. The address comes from the newest entry of the job's ledger, the
+// secret from where the job's nodes have it. While no leader answers, because one was just lost, the
+// ledger is read and asked again: every request of proto/control.proto can be repeated.
+//
+// Thread: blocks its caller.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "launcher/ctl/found_job.h"
+#include "rendezvous/control/operator_connection.h"
+
+namespace ddprun::launcher {
+
+class AskedJob {
+  public:
+    using Stub = control::Control::Stub;
+    using Ask = std::function<grpc::Status(Stub&, grpc::ClientContext&)>;
+
+    // Finds the job. `ledger` is as of survey_ledgers; `secret_file` may be empty. Possible errors:
+    // those of survey_ledgers, choose_job and read_secret_file.
+    static Result<AskedJob> find(const std::string& ledger, const std::string& secret_file);
+
+    // Possible errors: not_found (the job has ended, has no such node, or does not do it; the
+    // sentence says why), unavailable (nobody answers within `patience`), refused (the secret),
+    // usage.
+    Result<> ask(const Ask& ask, Duration patience);
+
+    // Connects to who leads now. The connection is kept until ask() finds it broken, or drop().
+    Result<Stub*> connect(Duration patience);
+    void drop() { connection_.reset(); }
+    // Reads the ledger anew.
+    Result<> look_again();
+
+    const FoundJob& job() const { return job_; }
+    const std::string& by() const { return by_; }  // "alice@login1"
+
+  private:
+    AskedJob() = default;
+    Result<> connect_once(Duration limit);
+
+    std::string ledger_;
+    SecretText secret_;
+    std::string by_;
+    FoundJob job_;
+    std::unique_ptr<rendezvous::OperatorConnection> connection_;
+};
+
+// The job and step of Slurm in which this program runs.
+SlurmNames own_slurm_names();
+
+// "the job has ended with code 143: stopped by …"; empty: no end is recorded.
+std::string end_sentence(const FoundJob& job);
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,162 @@
+// Status, Why, Watch, Stop, Restart and Drain, as commands (asking_commands.h).
+#include "launcher/ctl/asking_commands.h"
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/sync_stream.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/printable.h"
+#include "launcher/ctl/ask_job.h"
+#include "launcher/ctl/status_text.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using Stub = AskedJob::Stub;
+
+// A look is answered soon or not at all. An action waits until another node leads: three leases.
+constexpr Duration kLookWithin = std::chrono::seconds{5};
+constexpr Duration kActWithin = std::chrono::seconds{30};
+// After a leader was lost: until another one has taken over, or the job has ended.
+constexpr Duration kNextLeaderWithin = std::chrono::seconds{60};
+
+Result<AskedJob> find(const CtlCall& call) {
+    return AskedJob::find(call.value("ledger"), call.value("secret-file"));
+}
+
+Result<control::StatusReply> look(AskedJob& job, Duration within) {
+    control::StatusReply reply;
+    const auto asked = job.ask(
+        [&](Stub& stub, grpc::ClientContext& context) { return stub.Status(&context, {}, &reply); },
+        within);
+    if (!asked) return asked.error();
+    return reply;
+}
+
+// Asks for an action and returns what the leader says.
+template <class Request>
+Result<std::string> act(const CtlCall& call, AskedJob& job, Request request,
+                        grpc::Status (Stub::*rpc)(grpc::ClientContext*, const Request&,
+                                                  control::Done*)) {
+    control::Done done;
+    request.set_by(job.by());
+    const auto asked =
+        job.ask([&](Stub& stub,
+                    grpc::ClientContext& context) { return (stub.*rpc)(&context, request, &done); },
+                kActWithin);
+    if (!asked) return asked.error();
+    if (!call.has("json")) return printable(done.sentence()) + "\n";
+    const nlohmann::ordered_json json{{"format", "ddpctl " + std::string(call.command->name)},
+                                      {"version", 1},
+                                      {"already", done.already()},
+                                      {"sentence", printable(done.sentence())}};
+    return json.dump(2) + "\n";
+}
+
+}  // namespace
+
+Result<std::string> ask_status(const CtlCall& call) {
+    auto job = find(call);
+    if (!job) return job.error();
+    const auto reply = look(*job, kLookWithin);
+    if (!reply) return reply.error();
+    return call.has("json") ? status_json(*reply) : status_text(*reply);
+}
+
+Result<std::string> ask_why(const CtlCall& call) {
+    auto job = find(call);
+    if (!job) return job.error();
+    control::WhyReply reply;
+    const auto asked = job->ask(
+        [&](Stub& stub, grpc::ClientContext& context) { return stub.Why(&context, {}, &reply); },
+        kLookWithin);
+    if (!asked) return asked.error();
+    if (call.has("json")) {
+        nlohmann::ordered_json json{{"format", "ddpctl why"}, {"version", 1}};
+        json["sentences"] = nlohmann::ordered_json::array();
+        for (const std::string& sentence : reply.sentences())
+            json["sentences"].push_back(printable(sentence));
+        return json.dump(2) + "\n";
+    }
+    if (reply.sentences().empty()) return std::string("the job runs, and its workers move\n");
+    std::string text;
+    for (const std::string& sentence : reply.sentences()) text += printable(sentence) + "\n";
+    return text;
+}
+
+// A job that has ended is what was asked for.
+Result<std::string> ask_stop(const CtlCall& call) {
+    auto job = find(call);
+    if (!job) return job.error();
+    auto said = act(call, *job, control::StopRequest(), &Stub::Stop);
+    if (const std::string end = end_sentence(job->job()); !said && !end.empty())
+        return printable(end) + "\n";
+    return said;
+}
+
+// The generation is looked up once, so that asking again cannot end the next one.
+Result<std::string> ask_restart(const CtlCall& call) {
+    auto job = find(call);
+    if (!job) return job.error();
+    const auto now = look(*job, kActWithin);
+    if (!now) return now.error();
+    control::RestartRequest request;
+    request.set_generation(now->generation());
+    return act(call, *job, request, &Stub::Restart);
+}
+
+Result<std::string> ask_drain(const CtlCall& call) {
+    if (call.words.size() != 1)
+        return usage_error("ddpctl drain takes the name of one node, as ddpctl status shows it");
+    auto job = find(call);
+    if (!job) return job.error();
+    control::DrainRequest request;
+    request.set_node(call.words.front());
+    return act(call, *job, request, &Stub::Drain);
+}
+
+Result<> ask_events(const CtlCall& call, const std::function<bool(const std::string&)>& print) {
+    auto job = find(call);
+    if (!job) return job.error();
+    std::optional<control::StatusReply> before;
+    bool is_read = true;
+    const auto tell = [&](const control::StatusReply& now) {
+        for (const JobEvent& event : events_between(before ? &*before : nullptr, now))
+            is_read = is_read &&
+                      print(call.has("json") ? event_json(event, now) : event_text(event, now));
+        before = now;
+    };
+    if (!call.has("follow")) {
+        const auto now = look(*job, kLookWithin);
+        if (!now) return now.error();
+        tell(*now);
+        return {};
+    }
+    while (is_read) {
+        const auto stub = job->connect(before ? kNextLeaderWithin : kLookWithin);
+        // The end may have come between two leaders, and is in the ledger then.
+        const std::string end = end_sentence(job->job());
+        if (!stub && before && !end.empty()) {
+            control::StatusReply last = *before;
+            last.mutable_ended()->set_code(job->job().newest->end()->code);
+            last.mutable_ended()->set_sentence(job->job().newest->end()->sentence);
+            last.set_now(job->job().written.count());
+            tell(last);
+            return {};
+        }
+        if (!stub) return stub.error();
+        grpc::ClientContext context;
+        const auto stream = (*stub)->Watch(&context, {});
+        control::StatusReply now;
+        while (is_read && stream->Read(&now)) tell(now);
+        if (!is_read) context.TryCancel();
+        if (before && before->has_ended()) return {};
+        job->drop();
+    }
+    return {};
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,25 @@
+// The commands of ddpctl that ask a running job: what each one asks, and what it prints.
+//
+// Thread: blocks its caller. Possible errors: those of ask_job.h.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/error.h"
+#include "launcher/ctl/ctl_call.h"
+
+namespace ddprun::launcher {
+
+// Each returns what is to be printed.
+Result<std::string> ask_status(const CtlCall& call);
+Result<std::string> ask_why(const CtlCall& call);
+Result<std::string> ask_stop(const CtlCall& call);
+Result<std::string> ask_restart(const CtlCall& call);
+Result<std::string> ask_drain(const CtlCall& call);
+
+// Gives each piece of text to `print`, which says whether the reader is still there. Without
+// --follow only how the job stands now.
+Result<> ask_events(const CtlCall& call, const std::function<bool(const std::string&)>& print);
+
+}  // namespace ddprun::launcher

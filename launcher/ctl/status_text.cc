@@ -1,0 +1,200 @@
+// Lays out how a job stands (status_text.h).
+#include "launcher/ctl/status_text.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/printable.h"
+#include "base/utc_text.h"
+#include "launcher/ctl/jobs_text.h"
+
+namespace ddprun::launcher {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string line(const char* head, const std::string& text) {
+    std::string column = head;
+    column.resize(12, ' ');
+    return column + printable(text) + "\n";
+}
+
+std::string ago(std::int64_t since, const control::StatusReply& job) {
+    return age_text(Duration{job.now() - since});
+}
+
+std::string count(std::int64_t number, const char* noun) {
+    return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
+}
+
+std::string generation_text(const control::StatusReply& job) {
+    if (job.generation() < 0) return "none yet";
+    std::string text = std::to_string(job.generation());
+    if (!job.runs()) return text + " has ended";
+    return text + " runs since " + ago(job.since(), job) + " with " +
+           count(job.world_size(), "worker");
+}
+
+std::string ranks_of(const control::Node& node) {
+    if (node.first_rank() < 0) return "-";
+    const int last = node.first_rank() + node.workers() - 1;
+    return std::to_string(node.first_rank()) +
+           (last > node.first_rank() ? "-" + std::to_string(last) : "");
+}
+
+std::string why_of(const control::Node& node, const control::StatusReply& job) {
+    return printable(node.why()) +
+           (node.heard() > 0 ? ", last heard " + ago(node.heard(), job) + " ago" : "");
+}
+
+std::string nodes_text(const control::StatusReply& job, std::size_t most_nodes) {
+    std::vector<std::array<std::string, 4>> rows{{"NODE", "STATE", "RANKS", "WHY"}};
+    const bool all = static_cast<std::size_t>(job.nodes_size()) <= most_nodes;
+    std::size_t left_out = 0;
+    for (const control::Node& node : job.nodes()) {
+        if ((!all && node.state() == "running") || rows.size() > most_nodes)
+            ++left_out;
+        else
+            rows.push_back({printable(node.name()), printable(node.state()), ranks_of(node),
+                            why_of(node, job)});
+    }
+    std::array<std::size_t, 3> widths{};
+    for (const auto& row : rows)
+        for (std::size_t i = 0; i < widths.size(); ++i)
+            widths[i] = std::max(widths[i], row[i].size());
+    std::string text;
+    for (const auto& row : rows) {
+        std::string one;
+        for (std::size_t i = 0; i < widths.size(); ++i)
+            one += row[i] + std::string(widths[i] - row[i].size() + 2, ' ');
+        one += row.back();
+        one.erase(one.find_last_not_of(' ') + 1);
+        text += one + "\n";
+    }
+    if (left_out > 0)
+        text += "and " + count(static_cast<std::int64_t>(left_out), "node") + " more\n";
+    return text;
+}
+
+// An event of a job's texts, when they have become another.
+void changed(std::vector<JobEvent>& events, const char* kind, const std::string& before,
+             const std::string& now) {
+    if (!now.empty() && now != before) events.push_back({kind, now});
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+Json time_or_null(std::int64_t since_1970) {
+    return since_1970 > 0 ? Json(utc_text(Duration{since_1970})) : Json();
+}
+
+std::string dump(const Json& json, int indent) {
+    // Output of workers may have bytes that are not UTF-8, and dump() would throw.
+    return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string status_text(const control::StatusReply& job, std::size_t most_nodes) {
+    std::string text = line("job", job.run_id() + ", led by " + job.leader());
+    if (job.has_ended())
+        text += line("ended", "with code " + std::to_string(job.ended().code()) + ": " +
+                                  job.ended().sentence());
+    text += line("generation", generation_text(job));
+    if (!job.waiting_for().empty()) text += line("waits", job.waiting_for());
+    if (!job.stopping().empty()) text += line("stopping", job.stopping());
+    if (!job.standstill().empty()) text += line("standstill", job.standstill());
+    text += line("restarts", std::to_string(job.restarts()) + " of " +
+                                 std::to_string(job.max_restarts()) + " used");
+    if (!job.last_failure().empty()) text += line("failure", job.last_failure());
+    if (job.step() >= 0)
+        text += line("progress", "step " + std::to_string(job.step()) +
+                                     (job.snapshot() >= 0
+                                          ? ", snapshot of step " + std::to_string(job.snapshot())
+                                          : ""));
+    if (job.has_ends()) text += line("time left", age_text(Duration{job.ends() - job.now()}));
+    return text + nodes_text(job, most_nodes);
+}
+
+std::string status_json(const control::StatusReply& job) {
+    Json nodes = Json::array();
+    for (const control::Node& node : job.nodes())
+        nodes.push_back({{"node", node.name()},
+                         {"state", node.state()},
+                         {"why", text_or_null(node.why())},
+                         {"first_rank", node.first_rank() >= 0 ? Json(node.first_rank()) : Json()},
+                         {"workers", node.workers()},
+                         {"heard", time_or_null(node.heard())},
+                         {"step", node.step() >= 0 ? Json(node.step()) : Json()}});
+    Json json{{"format", "ddpctl status"}, {"version", 1}, {"run_id", job.run_id()}};
+    json["leader"] = job.leader();
+    json["phase"] = job.phase();
+    json["generation"] = job.generation() >= 0 ? Json(job.generation()) : Json();
+    json["runs"] = job.runs();
+    json["since"] = time_or_null(job.since());
+    json["cause"] = text_or_null(job.cause());
+    json["workers"] = job.world_size();
+    json["restarts"] = job.restarts();
+    json["max_restarts"] = job.max_restarts();
+    json["min_nodes"] = job.min_nodes();
+    json["max_nodes"] = job.max_nodes();
+    json["requeue"] = job.requeue();
+    json["step"] = job.step() >= 0 ? Json(job.step()) : Json();
+    json["snapshot"] = job.snapshot() >= 0 ? Json(job.snapshot()) : Json();
+    json["waiting_for"] = text_or_null(job.waiting_for());
+    json["stopping"] = text_or_null(job.stopping());
+    json["standstill"] = text_or_null(job.standstill());
+    json["last_failure"] = text_or_null(job.last_failure());
+    json["ends"] = job.has_ends() ? time_or_null(job.ends()) : Json();
+    json["exit_code"] = job.has_ended() ? Json(job.ended().code()) : Json();
+    json["reason"] = job.has_ended() ? Json(job.ended().sentence()) : Json();
+    json["nodes"] = std::move(nodes);
+    return dump(json, 2);
+}
+
+std::vector<JobEvent> events_between(const control::StatusReply* before,
+                                     const control::StatusReply& now) {
+    static const control::StatusReply kNothing;
+    const control::StatusReply& old = before ? *before : kNothing;
+    std::vector<JobEvent> events;
+    changed(events, "leader", old.leader(), now.leader());
+    if (!events.empty()) events.back().sentence += " leads";
+    changed(events, "stopping", old.stopping(), now.stopping());
+    const bool ran = before && old.runs();
+    if (ran && (!now.runs() || now.generation() != old.generation()))
+        events.push_back({"generation", "generation " + std::to_string(old.generation()) +
+                                            " has ended: " + now.last_failure()});
+    if (now.runs() && (!ran || now.generation() != old.generation()))
+        events.push_back({"generation", "generation " + std::to_string(now.generation()) +
+                                            " runs with " + count(now.world_size(), "worker") +
+                                            ": " + now.cause()});
+    changed(events, "waiting", old.waiting_for(), now.waiting_for());
+    changed(events, "standstill", old.standstill(), now.standstill());
+    std::map<std::string, std::string> states;
+    for (const control::Node& node : old.nodes()) states[node.name()] = node.state();
+    for (const control::Node& node : now.nodes())
+        if (before && states[node.name()] != node.state())
+            events.push_back({"node", node.name() + " is " + node.state() +
+                                          (node.why().empty() ? "" : ": " + node.why())});
+    if (now.has_ended() && !old.has_ended())
+        events.push_back({"end", "the job has ended with code " +
+                                     std::to_string(now.ended().code()) + ": " +
+                                     now.ended().sentence()});
+    return events;
+}
+
+std::string event_text(const JobEvent& event, const control::StatusReply& at) {
+    return utc_text(Duration{at.now()}) + "  " + printable(event.sentence) + "\n";
+}
+
+std::string event_json(const JobEvent& event, const control::StatusReply& at) {
+    return dump(Json{{"time", utc_text(Duration{at.now()})},
+                     {"event", event.kind},
+                     {"sentence", event.sentence},
+                     {"generation", at.generation() >= 0 ? Json(at.generation()) : Json()}},
+                -1);
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# ddpctl asks a job of three nodes on loopback: whom it waits for, a restart, a node that is taken out, the loss of the
+# leader while events are followed, a stop. Then who gets nothing: another secret, no secret, another user of the host.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun ddpctl
+need_root # each node gets a host name of its own
+unshare --uts true 2>/dev/null || skip "host names cannot be set here"
+
+ddpctl=$bin/ddpctl
+# ddprun under the host name that HOST_NAME says.
+cat >"$work/in_host" <<'EOF'
+#!/bin/sh
+exec unshare --uts -- sh -c 'hostname "$0"; exec "$@"' "$HOST_NAME" "$REAL_DDPRUN" "$@"
+EOF
+chmod +x "$work/in_host"
+export REAL_DDPRUN=$ddprun
+ddprun=$work/in_host
+# Writes a secret that only this user may read: file.
+secret() { (umask 077; head -c 32 /dev/urandom | base64 >"$1"); }
+secret "$work/ours"
+secret "$work/theirs"
+export LOGNAME=alice
+
+# Starts a node of a job: name, rank, port, more options and the worker.
+node() {
+    local name=$1 rank=$2 at=$3; shift 3
+    HOST_NAME=n$((rank + 1)) start "$name" --node-rank="$rank" --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=2 --join-timeout=60 \
+        --last-call=0 --ledger="directory:$ledger" "$@"
+}
+# Runs ddpctl: arguments… Sets code; output in $work/ctl.out and ctl.err.
+ctl() {
+    code=0
+    timeout 60 "$ddpctl" "$1" --ledger="$ledger" --secret-file="${secret_file:-$work/ours}" "${@:2}" \
+        >"$work/ctl.out" 2>"$work/ctl.err" </dev/null || code=$?
+}
+says() { ctl "$1" "${@:3}"; ((code == 0)) && has "$work/ctl.out" "$2"; } # command, pattern, options…
+runs_generation() { says status "^generation  $1 runs"; }
+
+say "a job says for whom it waits, before its first generation"
+ledger=$work/ledger
+at=$(free_port)
+worker=(sleep 310)
+options=(--nnodes=2:3 --secret-file="$work/ours")
+node one 0 "$at" "${options[@]}" "${worker[@]}"
+wait_until 30 says status 'waiting for nodes: 1 of 2 are here' || fail "the status does not say what is missing"
+ctl why
+expect_in "$work/ctl.out" 'waiting for nodes: 1 of 2'
+node two 1 "$at" "${options[@]}" "${worker[@]}"
+wait_until 30 runs_generation 0 || fail "no generation"
+expect_in "$work/ctl.out" 'restarts    0 of 3 used'
+ctl status --json
+expect_code 0
+expect_in "$work/ctl.out" '"state": "running"'
+
+say "events are followed from here on; a third node is taken in"
+"$ddpctl" events -f --ledger="$ledger" --secret-file="$work/ours" >"$work/events.out" 2>"$work/events.err" &
+events=$!
+clean_up() { kill "$events" 2>/dev/null; }
+wait_until 30 has "$work/events.out" 'generation 0 runs' || fail "no event"
+node three 2 "$at" "${options[@]}" --join-interval=1 "${worker[@]}"
+
+say "a restart by an operator uses up no restart, and is named"
+newest() { ctl status --json && sed -n 's/^  "generation": \([0-9]*\),/\1/p' "$work/ctl.out"; }
+before=$(newest)
+ctl restart
+expect_code 0
+wait_until 30 runs_generation "[$((before + 1))-9]" || fail "no restart"
+wait_until 10 has "$work/events.out" 'restarted by alice@.* with ddpctl' || fail "the event does not say by whom"
+expect_in "$work/one.err" 'restarted by alice@.* with ddpctl'
+ctl status
+expect_in "$work/ctl.out" 'restarts    0 of 3 used'
+
+say "a node is taken out, and stays out; one that does not exist is not"
+three_run() { ctl status && (($(grep -cE '^n[123] +running' "$work/ctl.out") == 3)); }
+wait_until 30 three_run || fail "the third node is not taken in"
+ctl drain n9
+expect_code 1
+expect_in "$work/ctl.err" 'no node of this job is called n9'
+ctl drain n2
+expect_code 0
+without_n2() { ctl status && has "$work/ctl.out" '^n2 +drained' && (($(grep -cE '^n[13] +running' "$work/ctl.out") == 2)); }
+wait_until 30 without_n2 || fail "n2 is not taken out"
+ctl drain n2
+expect_code 0
+expect_in "$work/ctl.out" 'already'
+ctl drain n3
+expect_code 1
+expect_in "$work/ctl.err" 'the job needs 2'
+
+say "the leader is killed while events are followed: they go on with the next one"
+kill -KILL "${pid[one]}"
+wait_until 40 has "$work/events.out" 'n[23] leads' || fail "no event of the next leader"
+# n2 was taken out, so n3 alone is too few: the job waits, and says so. A stop ends it all the same.
+wait_until 40 says status '^n2 +drained' || fail "the next leader does not know who was taken out"
+expect_in "$work/ctl.out" 'waiting for'
+ctl stop
+expect_code 0
+for name in two three; do
+    join "$name" 60
+    expect_code 143
+    expect_in "$work/$name.err" 'stopped by alice@.* with ddpctl'
+done
+join one 10
+wait_until 30 has "$work/events.out" 'the job has ended with code 143: stopped by alice' || fail "no last event"
+wait "$events" || fail "events ended with $?"
+ctl stop
+expect_code 0
+expect_in "$work/ctl.out" 'the job has ended with code 143'
+ctl status
+expect_code 1
+expect_in "$work/ctl.err" 'the job has ended with code 143'
+expect_nothing_left 5
+
+say "whoever does not have the secret gets nothing"
+ledger=$work/ledger2
+at=$(free_port)
+node one 0 "$at" --nnodes=2 --secret-file="$work/ours" "${worker[@]}"
+node two 1 "$at" --nnodes=2 --secret-file="$work/ours" "${worker[@]}"
+wait_until 30 runs_generation 0 || fail "no generation"
+secret_file=$work/theirs
+for command in status stop restart why; do
+    ctl "$command"
+    expect_code 77
+    expect_in "$work/ctl.err" 'does not have the secret of this job'
+done
+unset secret_file
+# Another user on this host, who may read the ledger and not the secret.
+chmod -R a+rX "$work"
+chmod 600 "$work/ours" "$work/theirs"
+install -m 600 -o nobody "$work/theirs" "$work/nobodys"
+code=0
+setpriv --reuid=nobody --clear-groups "$ddpctl" stop --ledger="$ledger" --secret-file="$work/nobodys" \
+    >"$work/ctl.out" 2>"$work/ctl.err" </dev/null || code=$?
+((code != 0)) || fail "another user stops the job"
+wait_until 10 runs_generation 0 || fail "the job does not run any more"
+ctl stop
+expect_code 0
+for name in one two; do join "$name" 60; expect_code 143; done
+expect_nothing_left 5
