@@ -140,8 +140,7 @@ class Script {
     // The newest Ack. `over`: the highest generation that has ended. `remaining` is granted from
     // the sending of Beat `beat`; without it nothing is granted.
     Lines ack(double now, int over = -1, std::int64_t beat = 0,
-              std::optional<Duration> remaining = {},
-              std::optional<rendezvous::Facts> facts = {}) {
+              std::optional<Duration> remaining = {}, std::optional<rendezvous::Facts> facts = {}) {
         rendezvous::Ack ack;
         ack.facts = std::move(facts);
         ack.number = ++acks_;

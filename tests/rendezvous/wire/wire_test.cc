@@ -44,8 +44,14 @@ TEST(Wire, TellsAStandstillInFewBytes) {
                   {0b0000'0001, Doing::sleeps, seconds{18}, seconds{2}, ~0U}};
     EXPECT_LE(encode(ToLeader(beat)).size(), moving + 64);
     // Four kinds are the most that are told, of at most 64 workers. All fields are there, and long.
-    const Still longest{~0ULL, Doing::is_stopped, std::chrono::hours{999}, std::chrono::hours{999},
-                        ~0U, std::chrono::hours{999}, ~0U, ~0U};
+    const Still longest{~0ULL,
+                        Doing::is_stopped,
+                        std::chrono::hours{999},
+                        std::chrono::hours{999},
+                        ~0U,
+                        std::chrono::hours{999},
+                        ~0U,
+                        ~0U};
     beat.still = {longest, longest, longest, longest};
     EXPECT_LE(encode(ToLeader(beat)).size(), moving + 256);
 }
