@@ -14,6 +14,7 @@
 #include "agent/output/output.h"
 #include "agent/warm/python_command.h"
 #include "base/exit_code.h"
+#include "base/loop/file_thread.h"
 #include "base/overload.h"
 #include "base/system/boot_clock.h"
 #include "base/system/locked_program.h"
@@ -246,6 +247,11 @@ void Runner::spawn(const rendezvous::NodePlace& place) {
     // Posted after the folders on the same thread, so no worker waits for it.
     remove_left_sockets();
     consoles_.files.post([] { lock_program(); });
+    if (std::exchange(program_fetched_, true)) return;
+    // A thread of its own, because nothing may wait for the file system below the program.
+    FileThread fetching(loop_);
+    fetching.post([] { fetch_program(); });
+    fetching.let_go();
 }
 
 // All ranks would wait for the store until their own time limits.

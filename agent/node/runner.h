@@ -117,6 +117,7 @@ class Runner {
     Generation sweeping_ = kNoGeneration;  // the newest
     bool draining_ = false, finished_ = false;
     bool told_end_ = false;  // the leader has told the end
+    bool program_fetched_ = false;
 };
 
 }  // namespace ddprun::agent

@@ -114,6 +114,12 @@ RecordedCalls told(const std::string& group, const Calls& calls, int rank) {
     return record;
 }
 
+// Those in which somebody waits are told first, if not all can be.
+void waiting_first(std::vector<RecordedCalls>& recorded) {
+    std::stable_partition(recorded.begin(), recorded.end(),
+                          [](const RecordedCalls& record) { return record.waits_in != 0; });
+}
+
 }  // namespace
 
 std::vector<RecordedCalls> read_flight_dump(std::string_view text, int rank) {
@@ -137,16 +143,13 @@ std::vector<RecordedCalls> read_flight_dump(std::string_view text, int rank) {
     }
     std::vector<RecordedCalls> recorded;
     for (const auto& [group, calls] : groups) recorded.push_back(told(group, calls, rank));
-    std::ranges::stable_partition(recorded,
-                                  [](const RecordedCalls& record) { return record.waits_in != 0; });
+    waiting_first(recorded);
     return recorded;
 }
 
 std::vector<RecordedCalls> put_together(std::vector<RecordedCalls> recorded) {
     std::vector<RecordedCalls> all;
-    // Those in which somebody waits are told first, if not all can be.
-    std::ranges::stable_partition(recorded,
-                                  [](const RecordedCalls& record) { return record.waits_in != 0; });
+    waiting_first(recorded);
     for (RecordedCalls& record : recorded) {
         const auto same = std::ranges::find_if(all, [&](const RecordedCalls& other) {
             RecordedCalls alike = other;

@@ -17,6 +17,7 @@ namespace {
 
 struct Range {
     std::uintptr_t begin, end;  // whole pages
+    bool is_constant;           // code, or what nobody writes
 };
 
 std::uintptr_t page_size() { return static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)); }
@@ -37,7 +38,8 @@ std::vector<Range> segments() {
                 const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
                 if (part.p_type != PT_LOAD) continue;
                 static_cast<std::vector<Range>*>(out)->push_back(
-                    {begin / page * page, (begin + part.p_memsz + page - 1) / page * page});
+                    {begin / page * page, (begin + part.p_memsz + page - 1) / page * page,
+                     (part.p_flags & PF_W) == 0});
             }
             return 1;
         },
@@ -61,7 +63,7 @@ std::size_t lock_present(const Range& range) {
         std::size_t end = i;
         while (end < entries.size() && entries[end] >> 63U != 0) ++end;
         // Half of it, and half of that, when the limit does not allow all.
-        while (end > i && !lock({at(i), at(end)})) {
+        while (end > i && !lock({at(i), at(end), false})) {
             end = i + (end - i) / 2;
             if (end == i) return locked;
         }
@@ -78,6 +80,13 @@ std::size_t lock_program() {
     for (const Range& segment : segments())
         locked += lock(segment) ? segment.end - segment.begin : lock_present(segment);
     return locked;
+}
+
+void fetch_program() {
+    for (const Range& segment : segments())
+        if (segment.is_constant)
+            (void)::madvise(reinterpret_cast<void*>(segment.begin), segment.end - segment.begin,
+                            MADV_POPULATE_READ);
 }
 
 }  // namespace ddprun

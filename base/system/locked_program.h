@@ -21,4 +21,9 @@ namespace ddprun {
 // of the program's range are locked now; 0 where the limit, or the kernel, allows nothing.
 std::size_t lock_program();
 
+// Reads those pages that nobody has used yet, so that they are locked, too: code that runs only when
+// something fails. Other processes of this program find them in the page cache. Does nothing on
+// kernels before 5.14. Thread: any but a loop's: it blocks as long as the file system does.
+void fetch_program();
+
 }  // namespace ddprun

@@ -11,7 +11,7 @@ for program in ddprun ddprun-rendezvous; do
     expect_not_in "$work/headers" 'INTERP'
     strip -o "$work/$program" "$bin/$program"
     size=$(stat -c %s "$work/$program")
-    ((size < 20000000)) || fail "$program has $size bytes"
+    ((size < 24000000)) || fail "$program has $size bytes"
 done
 
 need_root

@@ -54,7 +54,7 @@ row 126 "no thread to be had" "$deny" EPERM clone3 JOB # it does not take clone(
 
 say "no process, thread or memory to be had"
 # From the smallest limit with which the kernel can start ddprun to one that is enough. What is too little is said.
-for megabytes in 18 20 24 28 32 64; do
+for megabytes in 24 26 28 30 32 36 64; do
     code=0
     prlimit --as=${megabytes}000000 "$ddprun" "${job[@]}" >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
     ((code == 0 || code == 126)) || fail "exit code $code with $megabytes MB"

@@ -420,7 +420,7 @@ TEST(AgentMachine, AbortsAtAHangWhatCouldNotBeRead) {
         s.told(0.3, rendezvous::Examine{g0, {1}});
         rendezvous::WorkerOutcome seen;
         seen.local_rank = 1;
-        s.step(0.4, WorkersExamined{g0, {seen}, {4711}});
+        s.step(0.4, WorkersExamined{.generation = g0, .outcomes = {seen}, .unread = {4711}});
         seen.hung = hung;
         seen.exit_code = hung ? 0 : 1;
         const rendezvous::Facts facts{.generation = g0, .failures = {{"b", seen}}};

@@ -48,6 +48,8 @@ constexpr std::size_t kKiB = 1024;
 
 // A part of this program that nobody uses: it is locked, and takes no memory.
 volatile char unused[4096 * kKiB];
+// The same in the program's file.
+const volatile char unused_constant[1024 * kKiB] = {1};
 
 }  // namespace
 
@@ -78,4 +80,13 @@ TEST(LockedProgram, NoChildHasTheLocks) {
         return lock_program() == status("VmLck") && child([] { return status("VmLck") == 0; }) == 0;
     };
     EXPECT_EQ(child(locks), 0);
+}
+
+TEST(LockedProgram, FetchesWhatNobodyHasUsed) {
+    const auto fetches = [] {
+        const std::size_t before = status("RssFile");
+        fetch_program();
+        return unused_constant[0] == 1 && status("RssFile") > before + sizeof unused_constant / 2;
+    };
+    EXPECT_EQ(child(fetches), 0);
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "launcher/plan/check_plan.h"
 #include "rendezvous/model/durations.h"
 
 namespace ddprun::launcher {
@@ -55,7 +56,10 @@ TEST(Plan, FlightRecorders) {
     torchrun.called_as_torchrun = true;
     EXPECT_EQ(plan({"--flight-recorder"}, {}, torchrun)->recorders,
               (agent::RecorderOptions{true, false}));
-    EXPECT_EQ(plan({"--flight-recorder", "--check"})->recorders, agent::RecorderOptions{});
+    const Options options = parse_options({"--flight-recorder", "--check"}, {}).value();
+    Plan check = plan({"--flight-recorder", "--check"}).value();
+    make_check_plan(check, options, {});
+    EXPECT_EQ(check.recorders, agent::RecorderOptions{});
 }
 
 // One worker for each GPU. What is visible comes from CUDA_VISIBLE_DEVICES, then from the step,
