@@ -84,7 +84,7 @@ std::size_t lock_program() {
 
 void fetch_program() {
     for (const Range& segment : segments())
-        if (segment.is_constant)
+        if (segment.is_constant && lock(segment))
             (void)::madvise(reinterpret_cast<void*>(segment.begin), segment.end - segment.begin,
                             MADV_POPULATE_READ);
 }

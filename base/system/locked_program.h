@@ -22,8 +22,9 @@ namespace ddprun {
 std::size_t lock_program();
 
 // Reads those pages that nobody has used yet, so that they are locked, too: code that runs only when
-// something fails. Other processes of this program find them in the page cache. Does nothing on
-// kernels before 5.14. Thread: any but a loop's: it blocks as long as the file system does.
+// something fails. Other processes of this program find them in the page cache. Nothing is read where
+// the limit does not allow to lock all, or on kernels before 5.14. Thread: any but a loop's: it
+// blocks as long as the file system does.
 void fetch_program();
 
 }  // namespace ddprun

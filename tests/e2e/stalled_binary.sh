@@ -5,7 +5,6 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_root
 need_built ddprun
 need_program python3
-need_program setpriv
 [[ -c /dev/fuse ]] || skip "no /dev/fuse here"
 
 # A memory control group, version 1 or 2. What processes in it have read from files is dropped with it.
@@ -42,37 +41,28 @@ resident() {
     echo "$sum"
 }
 
-# A root without this capability is as bound to the limit of locked memory as any user.
-for limit in none 8192; do
-    say "the file system hangs for two leases: the job goes on (limit of locked memory: $limit)"
-    at=$(free_port)
-    for rank in 0 1; do
-        forget n$rank
-        (
-            echo "$BASHPID" >"$group/cgroup.procs"
-            confined=()
-            if [[ $limit != none ]]; then
-                ulimit -l "$limit"
-                confined=(setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock)
-            fi
-            DDPRUN_TEST_MARK=$mark exec "${confined[@]}" "$ddprun" --nnodes=2 --node-rank=$rank --lease=2 \
-                --rdzv-id="$mark" --rdzv-endpoint="127.0.0.1:$at" sleep 334 >"$work/n$rank.out" 2>"$work/n$rank.err" </dev/null
-        ) &
-        pid[n$rank]=$!
-    done
-    wait_until 20 count_is "sleep 334" 2 || fail "the workers do not run"
-    sleep 0.5 # some beats
-    before=$(resident)
-    kill -STOP "$server"
-    for ((i = 0; i < 20; i++)); do drop_pages; sleep 0.2; done
-    (($(resident) > before / 2)) || fail "of $before kB of the program only $(resident) kB are left in memory"
-    ! has "$work/n0.err" lease && ! has "$work/n1.err" lease || fail "the lease has suffered"
-    count_is "sleep 334" 2 || fail "the workers do not run any more"
-
-    say "both ddpruns freeze, too: their keepers kill the workers and them at the deadline"
-    kill -STOP "${pid[n0]}" "${pid[n1]}"
-    wait_until 10 count_is "sleep 334" 0 || fail "workers outlive their deadline"
-    for node in n0 n1; do join $node 10; expect_code 137; done
-    wait_until 10 nothing_marked || fail "the keepers stay"
-    kill -CONT "$server"
+say "the file system hangs for two leases: the job goes on"
+at=$(free_port)
+for rank in 0 1; do
+    (
+        echo "$BASHPID" >"$group/cgroup.procs"
+        DDPRUN_TEST_MARK=$mark exec "$ddprun" --nnodes=2 --node-rank=$rank --lease=2 --rdzv-id="$mark" \
+            --rdzv-endpoint="127.0.0.1:$at" sleep 334 >"$work/n$rank.out" 2>"$work/n$rank.err" </dev/null
+    ) &
+    pid[n$rank]=$!
 done
+wait_until 20 count_is "sleep 334" 2 || fail "the workers do not run"
+sleep 0.5 # some beats
+before=$(resident)
+kill -STOP "$server"
+for ((i = 0; i < 20; i++)); do drop_pages; sleep 0.2; done
+(($(resident) > before / 2)) || fail "of $before kB of the program only $(resident) kB are left in memory"
+! has "$work/n0.err" lease && ! has "$work/n1.err" lease || fail "the lease has suffered"
+count_is "sleep 334" 2 || fail "the workers do not run any more"
+
+say "both ddpruns freeze, too: their keepers kill the workers and them at the deadline"
+kill -STOP "${pid[n0]}" "${pid[n1]}"
+wait_until 10 count_is "sleep 334" 0 || fail "workers outlive their deadline"
+for node in n0 n1; do join $node 10; expect_code 137; done
+wait_until 10 nothing_marked || fail "the keepers stay"
+kill -CONT "$server"
