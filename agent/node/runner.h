@@ -76,6 +76,7 @@ class Runner {
     void remove_left_sockets() {
         consoles_.files.post([left = left_sockets_] { left.remove(); });
     }
+    void lock_program_later();
     void ask_job_end();
     void see(const Event& event);
     void sweep(Generation generation);
@@ -111,13 +112,13 @@ class Runner {
     WorkerTimers timers_;
     FlightRecorders recorders_;
     WorkerLooks looks_;
-    boost::asio::steady_timer timer_;
+    boost::asio::steady_timer timer_, locking_;
     Time armed_ = kNever;
     std::deque<Event> mailbox_;
     Generation sweeping_ = kNoGeneration;  // the newest
     bool draining_ = false, finished_ = false;
     bool told_end_ = false;  // the leader has told the end
-    bool program_fetched_ = false;
+    bool locks_program_ = false;
 };
 
 }  // namespace ddprun::agent

@@ -52,7 +52,12 @@ for rank in 0 1; do
     pid[n$rank]=$!
 done
 wait_until 20 count_is "sleep 334" 2 || fail "the workers do not run"
-sleep 0.5 # some beats
+# Two seconds after the start the rest of the program is read.
+all_is_read() {
+    local node
+    for node in n0 n1; do (($(awk '/^RssFile/ { print $2 }' "/proc/${pid[$node]}/status") > 18000)) || return; done
+}
+wait_until 20 all_is_read || fail "not all of the program is in memory"
 before=$(resident)
 kill -STOP "$server"
 for ((i = 0; i < 20; i++)); do drop_pages; sleep 0.2; done
