@@ -14,10 +14,8 @@
 #include "agent/output/output.h"
 #include "agent/warm/python_command.h"
 #include "base/exit_code.h"
-#include "base/loop/file_thread.h"
 #include "base/overload.h"
 #include "base/system/boot_clock.h"
-#include "base/system/locked_program.h"
 #include "base/system/own_proc.h"
 #include "rendezvous/wire/wire.h"
 
@@ -26,7 +24,6 @@ namespace {
 
 // Share of the lease in which the keeper must answer.
 constexpr double kKeeperAnswers = 0.5;
-constexpr auto kLockedAfter = std::chrono::seconds{2};
 
 // PyTorch ends a worker that cannot make its pipe, and a program that is started by another one may
 // run in a container, where our folders are not.
@@ -90,8 +87,8 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
           // Who has asked for the end of a job that hangs believes it to be watched.
           says(config_.machine.limits.hang_timeout > Duration{} ? Note::Level::warn
                                                                 : Note::Level::debug)),
-      timer_(loop),
-      locking_(loop) {}
+      program_lock_(loop),
+      timer_(loop) {}
 
 Runner::~Runner() {
     alive_.reset();
@@ -190,7 +187,7 @@ void Runner::perform(Effect& effect) {
                 // The machine has decided the end, so no further event reaches it.
                 finished_ = true;
                 timer_.cancel();
-                locking_.cancel();
+                program_lock_.close();
                 looks_.close();
                 recorders_.close();
                 warm_.close();
@@ -249,23 +246,7 @@ void Runner::spawn(const rendezvous::NodePlace& place) {
     });
     // Posted after the folders on the same thread, so no worker waits for it.
     remove_left_sockets();
-    lock_program_later();
-}
-
-// Once, and not for a job of a second: it takes some milliseconds, and some more when the job ends.
-void Runner::lock_program_later() {
-    if (std::exchange(locks_program_, true)) return;
-    locking_.expires_after(kLockedAfter);
-    locking_.async_wait([this](const boost::system::error_code& error) {
-        if (error) return;
-        // A thread of its own, because nothing may wait for the file system below the program.
-        FileThread thread(loop_);
-        thread.post([] {
-            lock_program();
-            fetch_program();
-        });
-        thread.let_go();
-    });
+    program_lock_.later();
 }
 
 // All ranks would wait for the store until their own time limits.

@@ -18,6 +18,7 @@
 #include "agent/node/link.h"
 #include "agent/node/node_store.h"
 #include "agent/node/orphan_search.h"
+#include "agent/node/program_lock.h"
 #include "agent/node/start_phases.h"
 #include "agent/node/worker_looks.h"
 #include "agent/recorder/flight_recorders.h"
@@ -76,7 +77,6 @@ class Runner {
     void remove_left_sockets() {
         consoles_.files.post([left = left_sockets_] { left.remove(); });
     }
-    void lock_program_later();
     void ask_job_end();
     void see(const Event& event);
     void sweep(Generation generation);
@@ -112,13 +112,13 @@ class Runner {
     WorkerTimers timers_;
     FlightRecorders recorders_;
     WorkerLooks looks_;
-    boost::asio::steady_timer timer_, locking_;
+    ProgramLock program_lock_;
+    boost::asio::steady_timer timer_;
     Time armed_ = kNever;
     std::deque<Event> mailbox_;
     Generation sweeping_ = kNoGeneration;  // the newest
     bool draining_ = false, finished_ = false;
     bool told_end_ = false;  // the leader has told the end
-    bool locks_program_ = false;
 };
 
 }  // namespace ddprun::agent
