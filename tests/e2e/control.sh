@@ -24,8 +24,8 @@ export LOGNAME=alice
 # Starts a node of a job: name, rank, port, more options and the worker.
 node() {
     local name=$1 rank=$2 at=$3; shift 3
-    HOST_NAME=n$((rank + 1)) start "$name" --node-rank="$rank" --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=2 --join-timeout=60 \
-        --last-call=0 --ledger="directory:$ledger" "$@"
+    HOST_NAME=n$((rank + 1)) start "$name" --node-rank="$rank" --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" \
+        --lease=2 --join-timeout=60 --last-call=0 --ledger="directory:$ledger" "$@"
 }
 # Runs ddpctl: arguments… Sets code; output in $work/ctl.out and ctl.err.
 ctl() {
@@ -78,7 +78,10 @@ expect_code 1
 expect_in "$work/ctl.err" 'no node of this job is called n9'
 ctl drain n2
 expect_code 0
-without_n2() { ctl status && has "$work/ctl.out" '^n2 +drained' && (($(grep -cE '^n[13] +running' "$work/ctl.out") == 2)); }
+without_n2() {
+    ctl status && has "$work/ctl.out" '^n2 +drained' &&
+        (($(grep -cE '^n[13] +running' "$work/ctl.out") == 2))
+}
 wait_until 30 without_n2 || fail "n2 is not taken out"
 ctl drain n2
 expect_code 0

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# ddpctl after real jobs: what it shows of them, what it removes, and what it leaves alone. Its completion and manual page.
+# ddpctl after real jobs: what it shows of them, what it removes, and what it leaves alone. Its completion and manual
+# page.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun ddpctl
 ddpctl=$bin/ddpctl

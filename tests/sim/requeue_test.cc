@@ -24,11 +24,15 @@ Time second_began(const World& world) {
     return kNever;
 }
 
-void expect_taken_over(const World& world) {
+void expect_success_of_the_newer(const World& world) {
     const LedgerEntry* end = world.ledger().end();
     ASSERT_TRUE(end);
     EXPECT_EQ(end->end()->verdict, Verdict::succeeded);
     EXPECT_EQ(end->requeue, 1);
+}
+
+void expect_taken_over(const World& world) {
+    ASSERT_NO_FATAL_FAILURE(expect_success_of_the_newer(world));
     for (const auto& process : world.processes()) {
         if (world.restart_count(process->host) > 0 || !process->exit) continue;
         EXPECT_EQ(process->exit->code, 75) << process->exit->sentence;
@@ -56,13 +60,7 @@ TEST(Requeue, TheOldLeaderIsLostOrStandsStill) {
                         config.faults = {fault(kind, at, 0, lasts)};
                         return config;
                     },
-                    [](const World& world) {
-                        const LedgerEntry* end = world.ledger().end();
-                        ASSERT_TRUE(end);
-                        EXPECT_EQ(end->end()->verdict, Verdict::succeeded);
-                        EXPECT_EQ(end->requeue, 1);
-                    },
-                    3);
+                    expect_success_of_the_newer, 3);
 }
 
 // The new leader is lost while it waits. Its successor waits anew, since nothing tells it since when
@@ -160,13 +158,7 @@ TEST(RequeueOfOneNode, TheOldOneIsLostOrStandsStill) {
                     config.faults = {fault(kind, at, 0)};
                     return config;
                 },
-                [](const World& world) {
-                    const LedgerEntry* end = world.ledger().end();
-                    ASSERT_TRUE(end);
-                    EXPECT_EQ(end->end()->verdict, Verdict::succeeded);
-                    EXPECT_EQ(end->requeue, 1);
-                },
-                3);
+                expect_success_of_the_newer, 3);
 }
 
 TEST(RequeueOfOneNode, ARecordedEndNeedsNoWait) {
