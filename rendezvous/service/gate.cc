@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "base/line_limit.h"
 #include "base/system/boot_clock.h"
 #include "base/system/random_bytes.h"
 #include "rendezvous/identity/handshake_messages.h"
@@ -17,8 +18,6 @@ namespace ddprun::rendezvous {
 namespace {
 
 constexpr std::chrono::seconds kProvedWithin{10};
-constexpr Duration kLogPeriod = std::chrono::seconds{10};
-constexpr int kLogLines = 10;
 
 }  // namespace
 
@@ -60,9 +59,7 @@ struct Gate::State : std::enable_shared_from_this<State> {
     std::map<Id, Caller> callers;
     std::set<Id> silent;                      // those that have sent nothing
     std::set<std::shared_ptr<Link>> leaving;  // refused; their sentence is on its way
-    // For the limit on log lines.
-    Time lines_since = kLongAgo;
-    int lines = 0, unsaid = 0;
+    LineLimit lines;
 };
 
 void Gate::State::take(Link::Socket socket) {
@@ -202,17 +199,12 @@ void Gate::State::link_ended(Id id, const Error& why) {
 // Strangers must not be able to fill the log.
 void Gate::State::say(Note::Level level, const std::string& sentence) {
     if (level == Note::Level::debug) return log({level, sentence});
-    const Time now = boot_now();
-    if (now - lines_since >= kLogPeriod) {
-        if (unsaid > 0)
-            log({Note::Level::warn,
-                 std::to_string(unsaid) +
-                     " more connections were refused or closed before they had proved themselves"});
-        lines_since = now;
-        lines = unsaid = 0;
-    }
-    if (++lines <= kLogLines) return log({level, sentence});
-    ++unsaid;
+    const LineLimit::Said said = lines.say(boot_now());
+    if (said.unsaid > 0)
+        log({Note::Level::warn,
+             std::to_string(said.unsaid) +
+                 " more connections were refused or closed before they had proved themselves"});
+    if (said.allowed) log({level, sentence});
 }
 
 void Gate::State::close() {

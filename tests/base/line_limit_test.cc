@@ -1,0 +1,28 @@
+// Ten lines in ten seconds; what was left out is counted once.
+#include "base/line_limit.h"
+
+#include <gtest/gtest.h>
+
+namespace ddprun {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(LineLimit, CountsWhatItLeavesOut) {
+    LineLimit limit;
+    const Time begin{100s};
+    for (int i = 0; i < 13; ++i) {
+        const LineLimit::Said said = limit.say(begin + i * 100ms);
+        EXPECT_EQ(said.allowed, i < 10) << i;
+        EXPECT_EQ(said.unsaid, 0);
+    }
+    LineLimit::Said said = limit.say(begin + 10s);
+    EXPECT_TRUE(said.allowed);
+    EXPECT_EQ(said.unsaid, 3);
+    said = limit.say(begin + 11s);
+    EXPECT_TRUE(said.allowed);
+    EXPECT_EQ(said.unsaid, 0);
+}
+
+}  // namespace
+}  // namespace ddprun
