@@ -45,6 +45,16 @@ std::vector<rendezvous::CallTarget> nodes_of(const rendezvous::LedgerEntry& entr
     return nodes;
 }
 
+}  // namespace
+
+SlurmNames own_slurm_names() {
+    const auto value = [](const char* name) {
+        const char* text = std::getenv(name);
+        return std::string(text ? text : "");
+    };
+    return {value("SLURM_JOB_ID"), value("SLURM_STEP_ID")};
+}
+
 Error to_error(const grpc::Status& status) {
     switch (status.error_code()) {
         case grpc::StatusCode::NOT_FOUND:
@@ -58,14 +68,9 @@ Error to_error(const grpc::Status& status) {
     }
 }
 
-}  // namespace
-
-SlurmNames own_slurm_names() {
-    const auto value = [](const char* name) {
-        const char* text = std::getenv(name);
-        return std::string(text ? text : "");
-    };
-    return {value("SLURM_JOB_ID"), value("SLURM_STEP_ID")};
+bool passes(const grpc::Status& status) {
+    return status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+           status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
 }
 
 std::string end_sentence(const FoundJob& job) {
@@ -76,23 +81,28 @@ std::string end_sentence(const FoundJob& job) {
 
 Result<AskedJob> AskedJob::find(const std::string& ledger, const std::string& secret_file) {
     AskedJob asked;
-    asked.ledger_ = ledger;
     asked.by_ = own_name();
     if (!secret_file.empty()) {
         auto secret = rendezvous::read_secret_file(secret_file);
         if (!secret) return secret.error();
         asked.secret_ = std::move(*secret);
     }
-    if (const auto looked = asked.look_again(); !looked) return looked.error();
+    const auto survey = survey_ledgers(ledger);
+    if (!survey) return survey.error();
+    auto job = choose_job(survey->jobs, own_slurm_names(), survey->folder, Wanted::may_run);
+    if (!job) return job.error();
+    asked.job_ = std::move(*job);
     return asked;
 }
 
+// Only this job's folder is read. Another job may have begun there, and set this one's ledger aside.
 Result<> AskedJob::look_again() {
-    const auto survey = survey_ledgers(ledger_);
-    if (!survey) return survey.error();
-    auto job = choose_job(survey->jobs, own_slurm_names(), survey->folder);
-    if (!job) return job.error();
-    job_ = std::move(*job);
+    const auto survey = survey_ledgers(job_.path);
+    const bool is_there = survey && !survey->jobs.empty();
+    if (!is_there || (job_.mark != 0 && survey->jobs.front().mark != job_.mark))
+        return Error(ErrorCode::not_found,
+                     "the job has ended: its ledger is no longer at " + job_.path);
+    job_ = survey->jobs.front();
     return {};
 }
 
@@ -104,11 +114,16 @@ Result<> AskedJob::connect_once(Duration limit) {
     if (!job_.newest)
         return Error(ErrorCode::unavailable,
                      "the ledger " + job_.path + " does not say yet where the job's leader is");
+    const std::vector<rendezvous::CallTarget> nodes = nodes_of(*job_.newest);
+    if (nodes.empty())
+        return Error(ErrorCode::not_found,
+                     "a job of one node answers no operator; stop it with scancel, or with SIGTERM "
+                     "to its ddprun");
     rendezvous::IdentityConfig identity;
     identity.secret = secret_;
     identity.folder = job_.path;
     auto connection = rendezvous::OperatorConnection::open(
-        {nodes_of(*job_.newest),
+        {nodes,
          identity,
          {{"", {by_, Incarnation{random_number()}}, "ddpctl", job_.newest->requeue, {}},
           job_.mark}},
@@ -123,12 +138,16 @@ Result<AskedJob::Stub*> AskedJob::connect(Duration patience) {
     while (!connection_) {
         const auto connected = connect_once(std::max<Duration>(until - boot_now(), kAskAgain));
         if (connected) break;
-        const ErrorCode code = connected.error().code();
-        const bool passes = code == ErrorCode::unavailable || code == ErrorCode::timed_out;
-        if (!passes || boot_now() >= until) return connected.error();
-        std::this_thread::sleep_for(kAskAgain);
+        const bool may_pass = connected.error().code() == ErrorCode::unavailable;
+        if (!may_pass || boot_now() >= until) return connected.error();
+        drop();
     }
     return &connection_->stub();
+}
+
+void AskedJob::drop() {
+    connection_.reset();
+    std::this_thread::sleep_for(kAskAgain);
 }
 
 Result<> AskedJob::ask(const Ask& ask, Duration patience) {
@@ -141,11 +160,8 @@ Result<> AskedJob::ask(const Ask& ask, Duration patience) {
                              std::chrono::duration_cast<std::chrono::milliseconds>(kOneCall));
         const grpc::Status status = ask(**stub, context);
         if (status.ok()) return {};
-        const bool passes = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
-                            status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
-        if (!passes || boot_now() >= until) return to_error(status);
+        if (!passes(status) || boot_now() >= until) return to_error(status);
         drop();
-        std::this_thread::sleep_for(kAskAgain);
     }
 }
 

@@ -1,6 +1,7 @@
-// Asks the leader of a running job. The address comes from the newest entry of the job's ledger, the
-// secret from where the job's nodes have it. While no leader answers, because one was just lost, the
-// ledger is read and asked again: every request of proto/control.proto can be repeated.
+// Asks the leader of a running job. The address comes from the newest entry of the job's ledger,
+// the secret from where the job's nodes have it. While no leader answers, because one was just lost,
+// the ledger is read and asked again: every request of proto/control.proto can be repeated. It is
+// always the same job that is asked, also if another one begins in the same folder.
 //
 // Thread: blocks its caller.
 #pragma once
@@ -19,8 +20,9 @@ class AskedJob {
     using Stub = control::Control::Stub;
     using Ask = std::function<grpc::Status(Stub&, grpc::ClientContext&)>;
 
-    // Finds the job. `ledger` is as of survey_ledgers; `secret_file` may be empty. Possible errors:
-    // those of survey_ledgers, choose_job and read_secret_file.
+    // Finds the job: of several the one without an end. `ledger` is as of survey_ledgers;
+    // `secret_file` may be empty. Possible errors: those of survey_ledgers, choose_job and
+    // read_secret_file.
     static Result<AskedJob> find(const std::string& ledger, const std::string& secret_file);
 
     // Possible errors: not_found (the job has ended, has no such node, or does not do it; the
@@ -28,20 +30,19 @@ class AskedJob {
     // usage.
     Result<> ask(const Ask& ask, Duration patience);
 
-    // Connects to who leads now. The connection is kept until ask() finds it broken, or drop().
+    // Connects to who leads now. The connection is kept until drop(), which waits a moment before
+    // the next try.
     Result<Stub*> connect(Duration patience);
-    void drop() { connection_.reset(); }
-    // Reads the ledger anew.
-    Result<> look_again();
+    void drop();
 
     const FoundJob& job() const { return job_; }
     const std::string& by() const { return by_; }  // "alice@login1"
 
   private:
     AskedJob() = default;
+    Result<> look_again();
     Result<> connect_once(Duration limit);
 
-    std::string ledger_;
     SecretText secret_;
     std::string by_;
     FoundJob job_;
@@ -50,6 +51,10 @@ class AskedJob {
 
 // The job and step of Slurm in which this program runs.
 SlurmNames own_slurm_names();
+
+Error to_error(const grpc::Status& status);
+// Whether asking again may help.
+bool passes(const grpc::Status& status);
 
 // "the job has ended with code 143: stopped by …"; empty: no end is recorded.
 std::string end_sentence(const FoundJob& job);

@@ -10,6 +10,7 @@
 
 #include "base/printable.h"
 #include "launcher/ctl/ask_job.h"
+#include "launcher/ctl/print_parts.h"
 #include "launcher/ctl/status_text.h"
 
 namespace ddprun::launcher {
@@ -53,7 +54,7 @@ Result<std::string> act(const CtlCall& call, AskedJob& job, Request request,
                                       {"version", 1},
                                       {"already", done.already()},
                                       {"sentence", printable(done.sentence())}};
-    return json.dump(2) + "\n";
+    return json_text(json);
 }
 
 }  // namespace
@@ -79,7 +80,7 @@ Result<std::string> ask_why(const CtlCall& call) {
         json["sentences"] = nlohmann::ordered_json::array();
         for (const std::string& sentence : reply.sentences())
             json["sentences"].push_back(printable(sentence));
-        return json.dump(2) + "\n";
+        return json_text(json);
     }
     if (reply.sentences().empty()) return std::string("the job runs, and its workers move\n");
     std::string text;
@@ -153,7 +154,9 @@ Result<> ask_events(const CtlCall& call, const std::function<bool(const std::str
         control::StatusReply now;
         while (is_read && stream->Read(&now)) tell(now);
         if (!is_read) context.TryCancel();
-        if (before && before->has_ended()) return {};
+        const grpc::Status status = stream->Finish();
+        if (!is_read || (before && before->has_ended())) return {};
+        if (!status.ok() && !passes(status)) return to_error(status);
         job->drop();
     }
     return {};

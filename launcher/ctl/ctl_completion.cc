@@ -36,6 +36,7 @@ std::string bash() {
     fi
     case $option in
         --ledger) COMPREPLY=($(compgen -d -- "$word")); return ;;
+        --secret-file) COMPREPLY=($(compgen -f -- "$word")); return ;;
         --print-completion) COMPREPLY=($(compgen -W 'bash zsh fish' -- "$word")); return ;;
     esac
     for ((i = 1; i < COMP_CWORD; ++i)); do
@@ -60,7 +61,7 @@ std::string zsh_option(const OptionRow& row) {
     if (!row.placeholder.empty()) {
         action = ":" + quoted(row.placeholder, ":\\", "'\\''") + ":";
         if (!row.choices.empty()) action += "(" + std::string(row.choices) + ")";
-        if (is_path(row)) action += "_files -/";
+        if (is_path(row)) action += row.name == "ledger" ? "_files -/" : "_files";
     }
     return " \\\n    '--" + std::string(row.name) + (row.placeholder.empty() ? "" : "=") + "[" +
            quoted(row.help, "[]:\\", "'\\''") + "]" + action + "'";

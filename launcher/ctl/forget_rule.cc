@@ -7,6 +7,7 @@
 #include "base/printable.h"
 #include "launcher/ctl/ctl_commands.h"
 #include "launcher/ctl/jobs_text.h"
+#include "launcher/ctl/print_parts.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -120,7 +121,7 @@ std::string forget_json(const std::vector<Forgotten>& all, bool dry_run) {
                     {"version", 1},
                     {"dry_run", dry_run},
                     {"jobs", std::move(list)}};
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return json_text(json);
 }
 
 int forget_code(const std::vector<Forgotten>& all) {

@@ -1,6 +1,8 @@
 // States of jobs, and the choice among them (found_job.h).
 #include "launcher/ctl/found_job.h"
 
+#include <algorithm>
+
 #include "base/hexadecimal.h"
 #include "base/printable.h"
 
@@ -30,6 +32,8 @@ std::vector<const FoundJob*> those_of(const std::vector<const FoundJob*>& jobs,
         if (has_parts(job->name, parts)) fitting.push_back(job);
     return fitting;
 }
+
+bool has_ended(const FoundJob* job) { return job->newest && job->newest->end(); }
 
 Error several(const std::vector<const FoundJob*>& jobs) {
     std::string names;
@@ -69,7 +73,7 @@ bool is_set_aside(const FoundJob& job) {
 }
 
 Result<FoundJob> choose_job(const std::vector<FoundJob>& jobs, const SlurmNames& slurm,
-                            const std::string& folder) {
+                            const std::string& folder, Wanted wanted) {
     std::vector<const FoundJob*> fitting;
     for (const FoundJob& job : jobs)
         if (!is_set_aside(job)) fitting.push_back(&job);
@@ -85,6 +89,8 @@ Result<FoundJob> choose_job(const std::vector<FoundJob>& jobs, const SlurmNames&
         const auto of_step = those_of(of_job, slurm.job + "." + slurm.step);
         if (!of_job.empty()) fitting = !slurm.step.empty() && !of_step.empty() ? of_step : of_job;
     }
+    if (wanted == Wanted::may_run && !std::ranges::all_of(fitting, has_ended))
+        std::erase_if(fitting, has_ended);
     if (fitting.size() > 1) return several(fitting);
     return *fitting.front();
 }

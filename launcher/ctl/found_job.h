@@ -41,10 +41,14 @@ bool is_set_aside(const FoundJob& job);
 struct SlurmNames {
     std::string job, step;
 };
+enum class Wanted {
+    any,
+    may_run,  // if several fit: without those that have recorded their end
+};
 // The one job that is meant: that of the step, that of the job, else the only one there is.
 // `folder`: where they were found. Possible errors: not_found; usage (several fit; the sentence
 // names them and says how to choose).
 Result<FoundJob> choose_job(const std::vector<FoundJob>& jobs, const SlurmNames& slurm,
-                            const std::string& folder);
+                            const std::string& folder, Wanted wanted = Wanted::any);
 
 }  // namespace ddprun::launcher

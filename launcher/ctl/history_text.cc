@@ -8,6 +8,7 @@
 #include "base/printable.h"
 #include "base/utc_text.h"
 #include "launcher/ctl/jobs_text.h"
+#include "launcher/ctl/print_parts.h"
 #include "launcher/ctl/time_spent.h"
 #include "rendezvous/rules/restart_times.h"
 
@@ -31,19 +32,15 @@ std::vector<Part> parts_of(const TimeSpent& spent) {
             {"unknown", spent.unknown}};
 }
 
-std::string count_of(std::size_t count, const char* noun) {
-    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
 std::string generation_of(const LedgerEntry& entry) {
     return "generation " + std::to_string(entry.assignment.generation.value);
 }
 
 std::string generation_text(const LedgerEntry& entry) {
     const rendezvous::Assignment& made = entry.assignment;
-    std::string text = generation_of(entry) + ": " + count_of(made.members.size(), "node") + ", " +
-                       count_of(static_cast<std::size_t>(made.world_size), "worker") + ", led by " +
-                       entry.leader.name;
+    std::string text = generation_of(entry) + ": " +
+                       count_text(static_cast<std::int64_t>(made.members.size()), "node") + ", " +
+                       count_text(made.world_size, "worker") + ", led by " + entry.leader.name;
     if (made.generation > Generation{0})
         text += "; " + std::to_string(made.restarts) + " of " + std::to_string(made.max_restarts) +
                 " restarts used up";
@@ -157,8 +154,7 @@ std::string history_json(const FoundJob& job, const rendezvous::LedgerHistory& h
     for (const DatedEntry& entry : history.entries) json["entries"].push_back(entry_json(entry));
     for (const Part& part : parts_of(time_spent(history.entries, job.begun)))
         json["seconds"][part.name] = seconds(part.took);
-    // A name may have bytes that are not UTF-8, and dump() would throw.
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return json_text(json);
 }
 
 }  // namespace ddprun::launcher

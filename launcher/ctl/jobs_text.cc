@@ -2,21 +2,20 @@
 #include "launcher/ctl/jobs_text.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/printable.h"
 #include "base/utc_text.h"
+#include "launcher/ctl/print_parts.h"
 
 namespace ddprun::launcher {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kColumns = 7;
-using Row = std::array<std::string, kColumns>;
-constexpr std::size_t kState = 1, kFirstNumber = 2, kLastNumber = 4;
+// Generation, restarts and size.
+const std::set<std::size_t> kNumbers = {2, 3, 4};
 
 // "2027-01-15 08:00Z"; the seconds would say nothing here.
 std::string minute_text(Duration since_1970) {
@@ -29,17 +28,6 @@ std::string minute_text(Duration since_1970) {
 std::string generation_text(const FoundJob& job) {
     const bool known = job.newest && job.newest->assignment.generation >= Generation{0};
     return known ? std::to_string(job.newest->assignment.generation.value) : "-";
-}
-
-Row row_of(const FoundJob& job, Duration now) {
-    const bool ended = job.newest && job.newest->end();
-    return {printable(job.name),
-            state_text(job, now),
-            generation_text(job),
-            job.newest ? std::to_string(job.newest->restart.totals.restarts) : "-",
-            size_text(job.bytes),
-            minute_text(job.begun),
-            ended ? minute_text(job.written) : "-"};
 }
 
 // Colours of a terminal: green, red, yellow.
@@ -55,27 +43,15 @@ const char* colour_of(JobState state) {
     }
 }
 
-// Counts characters, not bytes: names may have letters of two bytes and more.
-std::size_t width_of(const std::string& text) {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
-void append_row(std::string& text, const Row& row, const Row& widest, const char* colour) {
-    std::string line;
-    for (std::size_t i = 0; i < kColumns; ++i) {
-        const std::string blanks(width_of(widest[i]) - width_of(row[i]), ' ');
-        const bool number = i >= kFirstNumber && i <= kLastNumber;
-        std::string cell = number ? blanks + row[i] : row[i];
-        if (i == kState && *colour) cell = colour + cell + "\x1b[0m";
-        line += (i == 0 ? "" : "  ") + cell;
-        if (!number && i + 1 < kColumns) line += blanks;
-    }
-    text += line + '\n';
-}
-
-std::string count_text(std::size_t count, const char* noun) {
-    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+std::vector<Cell> row_of(const FoundJob& job, Duration now, bool colour) {
+    const bool ended = job.newest && job.newest->end();
+    return {{printable(job.name)},
+            {state_text(job, now), colour ? colour_of(state_of(job)) : ""},
+            {generation_text(job)},
+            {job.newest ? std::to_string(job.newest->restart.totals.restarts) : "-"},
+            {size_text(job.bytes)},
+            {minute_text(job.begun)},
+            {ended ? minute_text(job.written) : "-"}};
 }
 
 Json time_json(Duration since_1970) {
@@ -145,21 +121,16 @@ std::string state_text(const FoundJob& job, Duration now) {
 std::string jobs_text(const std::vector<FoundJob>& jobs, const std::string& folder, Duration now,
                       bool colour) {
     if (jobs.empty()) return "no job has a ledger in " + printable(folder) + "\n";
-    const Row head{"NAME", "STATE", "GENERATION", "RESTARTS", "SIZE", "BEGUN", "ENDED"};
-    Row widest = head;
+    std::vector<std::vector<Cell>> rows{
+        {{"NAME"}, {"STATE"}, {"GENERATION"}, {"RESTARTS"}, {"SIZE"}, {"BEGUN"}, {"ENDED"}}};
     std::int64_t bytes = 0;
     for (const FoundJob& job : jobs) {
         bytes += job.bytes;
-        const Row row = row_of(job, now);
-        for (std::size_t i = 0; i < kColumns; ++i)
-            if (width_of(row[i]) > width_of(widest[i])) widest[i] = row[i];
+        rows.push_back(row_of(job, now, colour));
     }
-    std::string text;
-    append_row(text, head, widest, "");
-    for (const FoundJob& job : jobs)
-        append_row(text, row_of(job, now), widest, colour ? colour_of(state_of(job)) : "");
-    text += count_text(jobs.size(), "ledger") + ", " + size_text(bytes) + " in " +
-            printable(folder) + "\n";
+    std::string text = table_text(rows, kNumbers);
+    text += count_text(static_cast<std::int64_t>(jobs.size()), "ledger") + ", " + size_text(bytes) +
+            " in " + printable(folder) + "\n";
     for (const FoundJob& job : jobs)
         if (!job.fault.empty()) text += printable(job.name) + ": " + printable(job.fault) + "\n";
     return text;
@@ -170,8 +141,7 @@ std::string jobs_json(const std::vector<FoundJob>& jobs, const std::string& fold
     for (const FoundJob& job : jobs) list.push_back(json_of(job));
     const Json json{
         {"format", "ddpctl jobs"}, {"version", 1}, {"folder", folder}, {"jobs", std::move(list)}};
-    // A folder's name may have bytes that are not UTF-8, and dump() would throw.
-    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return json_text(json);
 }
 
 }  // namespace ddprun::launcher

@@ -2,14 +2,15 @@
 #include "launcher/ctl/status_text.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
 
 #include "base/printable.h"
 #include "base/utc_text.h"
 #include "launcher/ctl/jobs_text.h"
+#include "launcher/ctl/print_parts.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -26,16 +27,12 @@ std::string ago(std::int64_t since, const control::StatusReply& job) {
     return age_text(Duration{job.now() - since});
 }
 
-std::string count(std::int64_t number, const char* noun) {
-    return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
-}
-
 std::string generation_text(const control::StatusReply& job) {
     if (job.generation() < 0) return "none yet";
     std::string text = std::to_string(job.generation());
     if (!job.runs()) return text + " has ended";
     return text + " runs since " + ago(job.since(), job) + " with " +
-           count(job.world_size(), "worker");
+           count_text(job.world_size(), "worker");
 }
 
 std::string ranks_of(const control::Node& node) {
@@ -51,32 +48,20 @@ std::string why_of(const control::Node& node, const control::StatusReply& job) {
 }
 
 std::string nodes_text(const control::StatusReply& job, std::size_t most_nodes) {
-    std::vector<std::array<std::string, 4>> rows{{"NODE", "STATE", "RANKS", "WHY"}};
+    std::vector<std::vector<Cell>> rows{{{"NODE"}, {"STATE"}, {"RANKS"}, {"WHY"}}};
     const bool all = static_cast<std::size_t>(job.nodes_size()) <= most_nodes;
-    std::size_t left_out = 0;
+    std::int64_t left_out = 0;
     for (const control::Node& node : job.nodes()) {
         if ((!all && node.state() == "running") || rows.size() > most_nodes)
             ++left_out;
         else
-            rows.push_back({printable(node.name()), printable(node.state()), ranks_of(node),
-                            why_of(node, job)});
+            rows.push_back({{printable(node.name())},
+                            {printable(node.state())},
+                            {ranks_of(node)},
+                            {why_of(node, job)}});
     }
-    std::array<std::size_t, 3> widths{};
-    for (const auto& row : rows)
-        for (std::size_t i = 0; i < widths.size(); ++i)
-            widths[i] = std::max(widths[i], row[i].size());
-    std::string text;
-    for (const auto& row : rows) {
-        std::string one;
-        for (std::size_t i = 0; i < widths.size(); ++i)
-            one += row[i] + std::string(widths[i] - row[i].size() + 2, ' ');
-        one += row.back();
-        one.erase(one.find_last_not_of(' ') + 1);
-        text += one + "\n";
-    }
-    if (left_out > 0)
-        text += "and " + count(static_cast<std::int64_t>(left_out), "node") + " more\n";
-    return text;
+    return table_text(rows) +
+           (left_out > 0 ? "and " + count_text(left_out, "node") + " more\n" : "");
 }
 
 // An event of a job's texts, when they have become another.
@@ -88,11 +73,6 @@ void changed(std::vector<JobEvent>& events, const char* kind, const std::string&
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 Json time_or_null(std::int64_t since_1970) {
     return since_1970 > 0 ? Json(utc_text(Duration{since_1970})) : Json();
-}
-
-std::string dump(const Json& json, int indent) {
-    // Output of workers may have bytes that are not UTF-8, and dump() would throw.
-    return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
@@ -121,7 +101,7 @@ std::string status_text(const control::StatusReply& job, std::size_t most_nodes)
 std::string status_json(const control::StatusReply& job) {
     Json nodes = Json::array();
     for (const control::Node& node : job.nodes())
-        nodes.push_back({{"node", node.name()},
+        nodes.push_back({{"name", node.name()},
                          {"state", node.state()},
                          {"why", text_or_null(node.why())},
                          {"first_rank", node.first_rank() >= 0 ? Json(node.first_rank()) : Json()},
@@ -135,7 +115,7 @@ std::string status_json(const control::StatusReply& job) {
     json["runs"] = job.runs();
     json["since"] = time_or_null(job.since());
     json["cause"] = text_or_null(job.cause());
-    json["workers"] = job.world_size();
+    json["world_size"] = job.world_size();
     json["restarts"] = job.restarts();
     json["max_restarts"] = job.max_restarts();
     json["min_nodes"] = job.min_nodes();
@@ -148,10 +128,12 @@ std::string status_json(const control::StatusReply& job) {
     json["standstill"] = text_or_null(job.standstill());
     json["last_failure"] = text_or_null(job.last_failure());
     json["ends"] = job.has_ends() ? time_or_null(job.ends()) : Json();
-    json["exit_code"] = job.has_ended() ? Json(job.ended().code()) : Json();
-    json["reason"] = job.has_ended() ? Json(job.ended().sentence()) : Json();
+    json["ended"] = job.has_ended()
+                        ? Json{{"code", job.ended().code()}, {"sentence", job.ended().sentence()}}
+                        : Json();
+    json["now"] = time_or_null(job.now());
     json["nodes"] = std::move(nodes);
-    return dump(json, 2);
+    return json_text(json);
 }
 
 std::vector<JobEvent> events_between(const control::StatusReply* before,
@@ -168,14 +150,15 @@ std::vector<JobEvent> events_between(const control::StatusReply* before,
                                             " has ended: " + now.last_failure()});
     if (now.runs() && (!ran || now.generation() != old.generation()))
         events.push_back({"generation", "generation " + std::to_string(now.generation()) +
-                                            " runs with " + count(now.world_size(), "worker") +
+                                            " runs with " + count_text(now.world_size(), "worker") +
                                             ": " + now.cause()});
     changed(events, "waiting", old.waiting_for(), now.waiting_for());
     changed(events, "standstill", old.standstill(), now.standstill());
-    std::map<std::string, std::string> states;
-    for (const control::Node& node : old.nodes()) states[node.name()] = node.state();
+    // Two processes of one host may have one name.
+    std::set<std::pair<std::string, std::string>> states;
+    for (const control::Node& node : old.nodes()) states.emplace(node.name(), node.state());
     for (const control::Node& node : now.nodes())
-        if (before && states[node.name()] != node.state())
+        if (before && !states.contains({node.name(), node.state()}))
             events.push_back({"node", node.name() + " is " + node.state() +
                                           (node.why().empty() ? "" : ": " + node.why())});
     if (now.has_ended() && !old.has_ended())
@@ -190,11 +173,11 @@ std::string event_text(const JobEvent& event, const control::StatusReply& at) {
 }
 
 std::string event_json(const JobEvent& event, const control::StatusReply& at) {
-    return dump(Json{{"time", utc_text(Duration{at.now()})},
-                     {"event", event.kind},
-                     {"sentence", event.sentence},
-                     {"generation", at.generation() >= 0 ? Json(at.generation()) : Json()}},
-                -1);
+    return json_text(Json{{"time", utc_text(Duration{at.now()})},
+                          {"event", event.kind},
+                          {"sentence", event.sentence},
+                          {"generation", at.generation() >= 0 ? Json(at.generation()) : Json()}},
+                     -1);
 }
 
 }  // namespace ddprun::launcher

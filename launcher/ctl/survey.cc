@@ -50,7 +50,7 @@ Error cannot_read(const std::string& folder, const std::error_code& error) {
 }  // namespace
 
 Result<Survey> survey_ledgers(const std::string& ledger) {
-    if (ledger == "memory" || ledger.starts_with("etcd:"))
+    if (ledger == "memory" || ledger.starts_with("etcd:") || ledger.starts_with("etcds:"))
         return usage_error("--ledger=" + ledger +
                            ": only ledgers in folders can be shown; give --ledger=PATH");
     constexpr std::string_view kKind = "directory:";

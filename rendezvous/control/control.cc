@@ -1,4 +1,4 @@
-// gRPC's server, the queue between its threads and the loop, and the operators' tunnels (control.h).
+// gRPC's server, and the tunnels of operators (control.h).
 #include "rendezvous/control/control.h"
 
 #include <grpcpp/health_check_service_interface.h>
@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/line_limit.h"
 #include "base/printable.h"
 #include "base/system/boot_clock.h"
 #include "rendezvous/control/control_messages.h"
@@ -35,6 +36,7 @@ constexpr int kRequestsAtOnce = 16;
 constexpr std::size_t kNameLimit = 256;
 // An operator's host may vanish without a word.
 constexpr int kPingEach = 30'000, kPingAnswered = 20'000;  // ms
+constexpr int kPingsAllowedEach = 5'000;                   // ms; from operators
 
 grpc::Status to_status(const Answered& answered) {
     switch (answered.answer) {
@@ -63,6 +65,7 @@ struct Control::State : std::enable_shared_from_this<State> {
           timer(loop) {}
 
     std::string why_not(const Link& link, const Operate& who, const Leader& leader) const;
+    void say_refused(const std::string& by, const std::string& why);
     void start();
     void admit(Tunnel::Socket socket, const std::string& by, std::string key);
     void gone(std::int64_t number, const std::string& by, const Error& why);
@@ -88,6 +91,7 @@ struct Control::State : std::enable_shared_from_this<State> {
     std::optional<JobStatus> seen;
     std::optional<Ending> ending;
     bool is_closed = false;
+    LineLimit refusals;
     std::int64_t version = 0;
     Watcher::Reply reply;  // the newest for watchers
 };
@@ -129,13 +133,17 @@ struct Control::State::Rpcs : control::Control::CallbackService {
     Reactor* Status(Context* context, const control::StatusRequest*,
                     control::StatusReply* to) override {
         return on_loop(context, [to](State& s) {
-            *to = to_reply(s.handlers.status(), s.ending, s.now());
+            const auto job = s.handlers.status();
+            if (!job) return leads_no_more();
+            *to = to_reply(*job, s.ending, s.now());
             return grpc::Status::OK;
         });
     }
     Reactor* Why(Context* context, const control::StatusRequest*, control::WhyReply* to) override {
         return on_loop(context, [to](State& s) {
-            *to = why(s.handlers.status());
+            const auto job = s.handlers.status();
+            if (!job) return leads_no_more();
+            *to = why(*job);
             return grpc::Status::OK;
         });
     }
@@ -159,7 +167,7 @@ struct Control::State::Rpcs : control::Control::CallbackService {
         // Dropped with the queue it ends, because nobody would ever offer it anything.
         const auto watched = std::make_shared<bool>(false);
         const std::shared_ptr<void> dropped(nullptr, [watcher, watched](void*) {
-            if (!*watched) watcher->end({grpc::StatusCode::UNAVAILABLE, "this node leads no more"});
+            if (!*watched) watcher->end(leads_no_more());
         });
         queue->run_later(queue, [weak = state, watcher, watched, dropped] {
             const auto self = weak.lock();
@@ -177,14 +185,22 @@ struct Control::State::Rpcs : control::Control::CallbackService {
 // The port may have been another job's of the same user before.
 std::string Control::State::why_not(const Link& link, const Operate& who,
                                     const Leader& leader) const {
-    if (who.job != 0 && leader.ledger_mark != 0 && who.job != leader.ledger_mark)
-        return "another job is at this address now";
     if (link.key_for(kTunnelKey, true).empty())
         return "this job has no secret, so it answers no operator; start it with MUNGE, with "
                "--secret-file=PATH or with a ledger in a folder";
+    if (who.job != 0 && leader.ledger_mark != 0 && who.job != leader.ledger_mark)
+        return "another job is at this address now";
     if (tunnels.size() + coming >= kOperators)
         return std::to_string(kOperators) + " operators are connected to this job; end one of them";
     return {};
+}
+
+// In a job without a secret anybody may come so far.
+void Control::State::say_refused(const std::string& by, const std::string& why) {
+    const LineLimit::Said said = refusals.say(boot_now());
+    if (said.unsaid > 0)
+        log({Note::Level::warn, std::to_string(said.unsaid) + " more operators were refused"});
+    if (said.allowed) log({Note::Level::warn, "refused operator " + by + ": " + why});
 }
 
 void Control::State::start() {
@@ -197,6 +213,8 @@ void Control::State::start() {
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kRequestsAtOnce);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEach);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingAnswered);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                               kPingsAllowedEach);
     server = builder.BuildAndStart();
 }
 
@@ -207,7 +225,7 @@ void Control::State::admit(Tunnel::Socket socket, const std::string& by, std::st
         return log({Note::Level::warn, "an operator cannot be served: " + pair.error().sentence()});
     start();
     const std::int64_t number = ++newest;
-    log({Note::Level::info, by + " is connected with ddpctl"});
+    log({Note::Level::debug, by + " is connected with ddpctl"});
     tunnels.emplace(
         number, std::make_unique<Tunnel>(std::move(socket), Tunnel::Side::leader, std::move(key),
                                          std::move(pair->first),
@@ -227,6 +245,7 @@ void Control::State::gone(std::int64_t number, const std::string& by, const Erro
 // A new watcher gets what the others got last, or a fresh look if it is the first.
 void Control::State::watch(const std::shared_ptr<Watcher>& watcher) {
     if (watchers.empty()) look();
+    if (!reply) return watcher->end(leads_no_more());
     watcher->offer(reply);
     watchers.push_back(watcher);
     if (ending)
@@ -237,9 +256,15 @@ void Control::State::watch(const std::shared_ptr<Watcher>& watcher) {
 
 void Control::State::look() {
     std::erase_if(watchers, [](const auto& one) { return one->is_over(); });
-    JobStatus job = handlers.status();
+    std::optional<JobStatus> job = handlers.status();
+    if (!job) {
+        for (const auto& watcher : watchers) watcher->end(leads_no_more());
+        watchers.clear();
+        reply.reset();
+        return;
+    }
     if (reply && seen == job && !ending) return;
-    control::StatusReply next = to_reply(job, ending, now());
+    control::StatusReply next = to_reply(*job, ending, now());
     next.set_version(++version);
     reply = std::make_shared<const control::StatusReply>(std::move(next));
     seen = std::move(job);
@@ -260,10 +285,7 @@ void Control::State::close() {
     is_closed = true;
     timer.cancel();
     queue->close();
-    for (const auto& watcher : watchers)
-        watcher->end(ending
-                         ? grpc::Status::OK
-                         : grpc::Status(grpc::StatusCode::UNAVAILABLE, "this node leads no more"));
+    for (const auto& watcher : watchers) watcher->end(ending ? grpc::Status::OK : leads_no_more());
     tunnels.clear();
     if (server) server->Shutdown(std::chrono::system_clock::now());
     server.reset();
@@ -279,7 +301,7 @@ void Control::take(const std::shared_ptr<Link>& link, const Operate& who, const 
     const std::string by = printable(who.as.node.name);
     const std::string refusal = state_->why_not(*link, who, leader);
     if (!refusal.empty()) {
-        state_->log({Note::Level::warn, "refused operator " + by + ": " + refusal});
+        state_->say_refused(by, refusal);
         link->send(encode(ToNode(Refused{refusal})));
         return link->finish();
     }

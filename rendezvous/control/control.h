@@ -3,12 +3,13 @@
 //
 //   Gate ─Operate, proved─▶ Service ─take()─▶ Standing, then a tunnel (tunnel.h) ─▶ gRPC
 //
-// The machine stays on the loop: gRPC's threads only queue what they are asked, and the loop answers.
-// gRPC and OpenSSL start with the first operator; nothing of them is in the path of a job's start or
-// restart. How the job stands is computed only when it is asked for, and for all watchers together.
+// The machine stays on the loop: gRPC's threads only queue what they are asked, and the loop
+// answers. gRPC and OpenSSL start with the first operator; nothing of them is in the path of a job's
+// start or restart. How the job stands is computed only when it is asked for, and for all watchers together.
 //
-// What operators may cost: 32 at a time (the next one is refused with a sentence), 16 requests of
-// 64 KiB at a time for each. A watcher who does not read holds one reply and the newest one.
+// What operators may cost: 32 at a time (the next one is refused with a sentence), 16 requests of 64 KiB
+// at a time for each, 10 lines about refused ones in 10 s. A watcher who does not read holds one
+// reply and the newest one.
 //
 // Thread: the loop's. The handlers are called on the loop, never from within a call here, and must
 // not destroy this object. The destructor waits for gRPC's threads, never for the network.
@@ -18,6 +19,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/log.h"
@@ -30,10 +32,11 @@ namespace ddprun::rendezvous {
 class Control {
   public:
     struct Handlers {
-        std::function<JobStatus()> status;
+        std::function<std::optional<JobStatus>()> status;  // nothing: this node leads no more
         std::function<Answered(const std::string& by, const OperatorAction& action)> operate;
     };
-    // Nothing is started. `loop` must outlive this object. `to_day`: added to a Time, it gives the time since 1970.
+    // Nothing is started. `loop` must outlive this object. `to_day`: added to a Time, it gives the
+    // time since 1970.
     Control(boost::asio::io_context& loop, Log log, Duration to_day, Handlers handlers);
     ~Control();
     Control(const Control&) = delete;
@@ -43,8 +46,8 @@ class Control {
         NodeId node;
         std::uint64_t ledger_mark = 0;  // 0: the ledger has none
     };
-    // An operator's link, after the proof if there was one. He is refused with a sentence if he
-    // means another job, has proved nothing, or is one too many.
+    // An operator's link, after the proof if there was one. He is refused with a sentence if he has
+    // proved nothing, means another job, or is one too many.
     void take(const std::shared_ptr<Link>& link, const Operate& who, const Leader& leader);
 
     // The job has ended. Watchers get a last reply.

@@ -21,9 +21,7 @@ control::StatusReply to_reply(const JobStatus& job, const std::optional<Ending>&
     control::StatusReply reply;
     reply.set_run_id(job.run_id);
     reply.set_phase(job.phase);
-    reply.set_leader(job.leader.node.name);
-    reply.set_leader_address(job.leader.address);
-    reply.set_leader_port(job.leader.port);
+    reply.set_leader(job.leader.name);
     reply.set_requeue(job.requeue);
     reply.set_generation(job.generation.value);
     reply.set_runs(job.runs);

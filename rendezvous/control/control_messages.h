@@ -1,5 +1,4 @@
-// How a job stands, as the message of the control service, and back. What comes back is text from
-// another process: print it with printable(). Pure.
+// How a job stands, as messages of the control service. Pure.
 #pragma once
 
 #include <optional>

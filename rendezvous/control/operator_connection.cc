@@ -31,7 +31,18 @@ using boost::system::error_code;
 namespace {
 
 constexpr int kElsewheres = 8;
-constexpr Duration kOneNode = std::chrono::seconds{5};  // for all of one call
+constexpr Duration kOneNode = std::chrono::seconds{5};     // for all of one call
+constexpr int kPingEach = 10'000, kPingAnswered = 10'000;  // ms; control.cc allows it
+constexpr int kReplyLimit = 64 << 20;                      // of ten thousands of nodes
+
+grpc::ChannelArguments channel_arguments() {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEach);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingAnswered);
+    arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // as many as it takes
+    arguments.SetMaxReceiveMessageSize(kReplyLimit);
+    return arguments;
+}
 
 }  // namespace
 
@@ -50,7 +61,10 @@ struct OperatorConnection::State {
     void answered(std::string_view body);
     void settle(std::string why);
     asio::awaitable<bool> wait(Duration limit);
-    void note(std::string why) { reasons += (reasons.empty() ? "" : "; ") + std::move(why); }
+    void note(std::string why) {
+        reasons += (reasons.empty() ? "" : "; ") + std::move(why);
+        ++answers;
+    }
     Duration left(Duration limit) const { return std::min(limit, deadline - boot_now()); }
 
     const Target target;
@@ -60,14 +74,14 @@ struct OperatorConnection::State {
     asio::steady_timer changed;  // cancelled when the call that is under way has its answer
     Time deadline{};
     std::string reasons;  // why each call came to nothing
-    ErrorCode worst = ErrorCode::unavailable;
+    int answers = 0, refusals = 0;
     // The call that is under way.
     std::shared_ptr<Link> link;
     std::unique_ptr<NodeHandshake> handshake;
     bool settled = false;
     std::optional<CallTarget> elsewhere;
     std::optional<tcp::socket> socket;  // of a leader that has proved itself
-    std::string key, leader;
+    std::string key;
     // Afterwards.
     std::unique_ptr<Tunnel> tunnel;
     std::unique_ptr<control::Control::Stub> stub;
@@ -92,14 +106,18 @@ Result<> OperatorConnection::State::open(Duration limit) {
         if (failed) std::rethrow_exception(failed);
     });
     while (!over) loop.run_one();
-    if (!socket) return Error(worst, reasons);
+    // Behind one that cannot be reached may be the leader.
+    if (!socket)
+        return Error(
+            refusals > 0 && refusals == answers ? ErrorCode::refused : ErrorCode::unavailable,
+            reasons);
     loop.restart();  // it has run out of work
     auto pair = socket_pair();
     if (!pair) return pair.error();
     tunnel = std::make_unique<Tunnel>(std::move(*socket), Tunnel::Side::operators, key,
                                       std::move(pair->first), [](const Error&) {});
-    stub =
-        control::Control::NewStub(grpc::CreateInsecureChannelFromFd("job", pair->second.release()));
+    stub = control::Control::NewStub(grpc::CreateCustomInsecureChannelFromFd(
+        "job", pair->second.release(), channel_arguments()));
     work.emplace(loop.get_executor());
     thread = std::thread([this] { loop.run(); });
     return {};
@@ -157,8 +175,7 @@ asio::awaitable<bool> OperatorConnection::State::ask(tcp::socket to, std::string
         secrets, link, target.opening, true,
         NodeHandshake::Handlers{[this](std::string_view body) { answered(body); },
                                 [this](const Error& why) {
-                                    if (why.code() == ErrorCode::refused)
-                                        worst = ErrorCode::refused;
+                                    if (why.code() == ErrorCode::refused && !settled) ++refusals;
                                     settle(why.sentence());
                                 }});
     link->start(Duration{0});
@@ -190,7 +207,9 @@ void OperatorConnection::State::answered(std::string_view body) {
     const auto message = decode_to_node(body);
     if (!message) return settle(link->peer() + ": " + message.error().sentence());
     if (const auto* refused = std::get_if<Refused>(&*message)) {
-        worst = ErrorCode::refused;
+        // One that has proved itself may answer later: it has too many operators, or leads another
+        // job where this one was.
+        if (link->key_for(kTunnelKey, false).empty()) ++refusals;
         return settle(link->peer() + " refuses: " + refused->sentence);
     }
     if (const auto* other = std::get_if<Elsewhere>(&*message)) {
@@ -202,7 +221,6 @@ void OperatorConnection::State::answered(std::string_view body) {
     key = link->key_for(kTunnelKey, false);
     if (!std::holds_alternative<Standing>(*message) || key.empty())
         return settle(link->peer() + " is no leader that answers operators");
-    leader = link->peer();
     link->hand_over([this](Link::Socket taken) {
         socket.emplace(std::move(taken));
         settle({});
@@ -220,6 +238,5 @@ Result<std::unique_ptr<OperatorConnection>> OperatorConnection::open(Target targ
 }
 
 control::Control::Stub& OperatorConnection::stub() { return *state_->stub; }
-const std::string& OperatorConnection::leader() const { return state_->leader; }
 
 }  // namespace ddprun::rendezvous

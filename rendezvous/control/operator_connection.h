@@ -5,8 +5,9 @@
 //                                    ├──▶ Elsewhere: call that one (8 times at most)
 //                                    └──▶ Refused, or no proof
 //
-// Thread: open() blocks its caller. Afterwards a thread of this object carries the bytes until it is
-// destroyed. The stub may be used by any thread.
+// Thread: open() blocks its caller. Afterwards a thread of this object carries the bytes until it
+// is destroyed. The stub may be used by any thread. A leader that is frozen or cut off is noticed
+// within 20 s: what waits for it ends with UNAVAILABLE.
 #pragma once
 
 #include <memory>
@@ -28,15 +29,14 @@ class OperatorConnection {
         IdentityConfig identity;        // where its secret may be
         Operate opening;                // who asks, and for which job
     };
-    // Possible errors: unavailable (nobody answers at any of these addresses; the sentence has each
-    // one's reason), refused (by the leader, or it does not prove itself), timed_out.
+    // Possible errors: unavailable (no leader of the job answers; the sentence has each node's
+    // reason), refused (all that answer refuse, or do not prove themselves: it is the secret).
     static Result<std::unique_ptr<OperatorConnection>> open(Target target, Duration limit);
     ~OperatorConnection();
     OperatorConnection(const OperatorConnection&) = delete;
     OperatorConnection& operator=(const OperatorConnection&) = delete;
 
     control::Control::Stub& stub();
-    const std::string& leader() const;  // "10.0.0.3:41234"
 
   private:
     struct State;

@@ -1,5 +1,5 @@
-// What gRPC's threads leave for the loop: requests that wait for an answer. Every request is answered,
-// by the loop or by its end.
+// What gRPC's threads leave for the loop: requests that wait for an answer. Every request is
+// answered, by the loop or by its end.
 //
 // Thread: requests are made and queued on gRPC's threads, and answered on the loop.
 #pragma once
@@ -16,6 +16,11 @@
 
 namespace ddprun::rendezvous {
 
+// Connect and ask again: another node leads, or will.
+inline grpc::Status leads_no_more() {
+    return {grpc::StatusCode::UNAVAILABLE, "this node leads no more"};
+}
+
 // A request that gRPC waits for. If nobody answers it, because the service ends, its end does.
 class Request {
   public:
@@ -23,7 +28,7 @@ class Request {
     Request(const Request&) = delete;
     Request& operator=(const Request&) = delete;
     ~Request() {
-        if (reactor_) reactor_->Finish({grpc::StatusCode::UNAVAILABLE, "this node leads no more"});
+        if (reactor_) reactor_->Finish(leads_no_more());
     }
     void finish(const grpc::Status& status) { std::exchange(reactor_, nullptr)->Finish(status); }
 
@@ -31,8 +36,7 @@ class Request {
     grpc::ServerUnaryReactor* reactor_;
 };
 
-// What gRPC's threads leave for the loop. After close() nothing is taken any more; what is dropped
-// answers itself (Request).
+// After close() nothing is taken any more; what is dropped answers itself (Request).
 class RequestQueue {
   public:
     using Work = std::function<void()>;

@@ -15,8 +15,8 @@ std::string text(Generation generation) { return std::to_string(generation.value
 void MachineState::while_dormant(Time now, const Event& event) {
     if (const auto* lead = std::get_if<Lead>(&event)) return activate(now, *lead);
     if (const auto* leader = std::get_if<LeaderHeard>(&event)) heard.heard(leader->leader, now);
-    if (const auto* asked = std::get_if<Operated>(&event))
-        out.add(Answered{asked->number, OperatorAnswer::again, "this node does not lead any more"});
+    if (std::get_if<Operated>(&event))
+        out.add(Answered{OperatorAnswer::again, "this node does not lead any more"});
     const auto* came = std::get_if<Came>(&event);
     if (!came) return;
     if (const auto* gone = std::get_if<Gone>(&came->message)) {

@@ -18,14 +18,12 @@ std::string text(Generation generation) { return "generation " + std::to_string(
 }  // namespace
 
 void MachineState::on_operated(Time now, const Operated& asked) {
-    Answered answered = std::visit(
+    out.add(std::visit(
         Overload{
             [&](const StopJob&) { return stop_for(now, asked.by); },
             [&](const RestartGeneration& a) { return restart_for(now, asked.by, a.generation); },
             [&](const DrainNode& a) { return drain_for(now, asked.by, a.node); }},
-        asked.action);
-    answered.number = asked.number;
-    out.add(std::move(answered));
+        asked.action));
 }
 
 // A stop works in every phase, as a signal to ddprun does.
@@ -35,46 +33,46 @@ Answered MachineState::stop_for(Time now, const std::string& by) {
         const bool requeued = end.requeues();
         if (stop.is_asked()) withdraw_requeue(asked);
         const std::string why = end.is_decided() ? end.ending()->sentence : "its end is recorded";
-        return {0, requeued && !end.requeues() ? Answer::done : Answer::already,
+        return {requeued && !end.requeues() ? Answer::done : Answer::already,
                 "the job is ending already: " + why};
     }
     const std::string sentence = "stopped by " + by + " with ddpctl";
     begin_stop(now, asked, sentence);
     stop_all(now);
-    return {0, Answer::done, "the job stops; its workers have their time to write a snapshot"};
+    return {Answer::done, "the job stops; its workers have their time to write a snapshot"};
 }
 
 // The generation is named, so a request that is repeated cannot end the one that follows.
 Answered MachineState::restart_for(Time now, const std::string& by, Generation generation) {
-    if (const std::string why = why_not_now(); !why.empty()) return {0, Answer::again, why};
+    if (const std::string why = why_not_now(); !why.empty()) return {Answer::again, why};
     if (stop.is_asked() || end.is_decided())
-        return {0, Answer::refused, "the job is ending: " + end.ending()->sentence};
+        return {Answer::refused, "the job is ending: " + end.ending()->sentence};
+    if (!any_generation()) return {Answer::refused, "there is no generation yet"};
     if (generation > newest())
-        return {0, Answer::refused,
+        return {Answer::refused,
                 "there is no " + text(generation) + "; the newest is " + text(newest())};
     if (generation < newest())
-        return {0, Answer::already,
-                text(generation) + " has ended; " + text(newest()) + " followed"};
+        return {Answer::already, text(generation) + " has ended; " + text(newest()) + " followed"};
     if (!holding())
-        return {0, Answer::already, text(newest()) + " does not run; the next one is being made"};
+        return {Answer::already, text(newest()) + " does not run; the next one is being made"};
     interrupt(now, {{}, "restarted by " + by + " with ddpctl"}, Note::Level::warn);
-    return {0, Answer::done, text(generation) + " ends; the next one follows"};
+    return {Answer::done, text(generation) + " ends; the next one follows"};
 }
 
 // Taking a node out must leave a job that can go on.
 Answered MachineState::drain_for(Time now, const std::string& by, const std::string& node) {
     const std::string host = host_of(node);
-    if (const std::string why = why_not_now(); !why.empty()) return {0, Answer::again, why};
-    if (!is_known(host)) return {0, Answer::unknown_node, "no node of this job is called " + host};
+    if (const std::string why = why_not_now(); !why.empty()) return {Answer::again, why};
+    if (!is_known(host)) return {Answer::unknown_node, "no node of this job is called " + host};
     if (record.is_drained(host))
-        return {0, Answer::already, "node " + host + " has been taken out already"};
+        return {Answer::already, "node " + host + " has been taken out already"};
     if (stop.is_asked() || end.is_decided())
-        return {0, Answer::refused, "the job is ending: " + end.ending()->sentence};
+        return {Answer::refused, "the job is ending: " + end.ending()->sentence};
     if (const int left = nodes_without(host); left < config.limits.min_nodes)
-        return {0, Answer::refused,
-                "without " + host + " there are " + std::to_string(left) + " " +
-                    plural_of(config.limits.order) + ", and the job needs " +
-                    std::to_string(config.limits.min_nodes) + " (--nnodes=MIN:MAX)"};
+        return {Answer::refused, "without " + host + " there are " + std::to_string(left) + " " +
+                                     plural_of(config.limits.order) + ", and the job needs " +
+                                     std::to_string(config.limits.min_nodes) +
+                                     " (--nnodes=MIN:MAX)"};
     record.drain(host);
     const std::string sentence = "node " + host + " was taken out by " + by + " with ddpctl";
     const bool member =
@@ -85,10 +83,11 @@ Answered MachineState::drain_for(Time now, const std::string& by, const std::str
         interrupt(now, {{}, sentence}, Note::Level::warn);
     else
         note(Note::Level::warn, sentence);
-    return {0, Answer::done,
+    return {Answer::done,
             "node " + host +
                 (member ? " leaves; the job goes on without it"
-                        : " gets no place in a generation any more")};
+                        : " gets no place in a generation any more; if the leader is lost before "
+                          "the next generation, ask again")};
 }
 
 // Between two answers of the ledger nobody knows which generation is the newest.

@@ -111,6 +111,7 @@ void MachineState::gather(Time now, bool by_lease) {
 }
 
 void MachineState::say_waiting(Time now, const std::string& sentence) {
+    gathering.wait_for(sentence);
     if (now >= gathering.speaks_at()) {
         note(Note::Level::info, sentence);
         gathering.spoke(now);

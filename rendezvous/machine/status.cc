@@ -27,7 +27,7 @@ JobStatus MachineState::status(Time now) const {
     JobStatus job;
     job.run_id = config.run_id;
     job.phase = to_string(phase);
-    job.leader = active.self;
+    job.leader = active.self.node;
     job.requeue = config.requeue;
     job.generation = newest();
     job.runs = holding();
@@ -143,7 +143,11 @@ std::string MachineState::waiting_for(Time now, const std::vector<NodeStatus>& n
     if (here < config.limits.min_nodes)
         return "waiting for nodes: " + std::to_string(here) + " of " +
                std::to_string(config.limits.min_nodes) + " are here";
-    return "waiting until " + text(newest()) + " is over on all nodes";
+    if (earlier_may_train())
+        return "waiting until the workers of an earlier allocation must have stopped "
+               "(--requeue-wait)";
+    if (!gathering.waits_for().empty()) return gathering.waits_for();
+    return any_generation() ? "waiting until " + text(newest()) + " is over on all nodes" : "";
 }
 
 }  // namespace ddprun::rendezvous

@@ -79,8 +79,7 @@ struct OutOfService {
 };
 // An operator who has proved that he has the job's secret asks for something. Answered by Answered.
 struct Operated {
-    std::int64_t number = 0;  // of the request
-    std::string by;           // "alice@login1"
+    std::string by;  // "alice@login1"
     OperatorAction action;
 };
 struct Tick {};  // the time of next_deadline() has come
@@ -149,7 +148,6 @@ struct AskNodeStates {
 };
 // The answer to an Operated, in the same step.
 struct Answered {
-    std::int64_t number = 0;
     OperatorAnswer answer = OperatorAnswer::done;
     std::string sentence;
     bool operator==(const Answered&) const = default;

@@ -31,7 +31,7 @@ struct NodeStatus {
     std::string why;      // for a person: "its ddprun has not called"
     int first_rank = -1;  // of a member of the newest generation; else -1
     int workers = 0;      // that it runs or would run; 0: not known
-    Duration heard{};     // when its connection was lost; 0: it is connected, or has never called
+    Duration heard{};     // its last word; 0: it is connected, or has never called
     std::int64_t step = -1;
     bool operator==(const NodeStatus&) const = default;
 };
@@ -40,7 +40,7 @@ const char* to_string(NodeStatus::State state);
 struct JobStatus {
     std::string run_id;
     std::string phase;  // of the leader: "running", "gathering", …
-    Peer leader;
+    NodeId leader;
     int requeue = 0;  // SLURM_RESTART_COUNT
     Generation generation = kNoGeneration;
     bool runs = false;   // that generation runs

@@ -1,5 +1,5 @@
 // The time between two generations: since when the leader gathers nodes, since when there are
-// enough, and when it next logs for which nodes it waits.
+// enough, for what it waits, and when it next logs that.
 //
 // With ten thousand nodes it would cost too much to count them at each event. Each event that can
 // add a node gets a number. After a count that found k nodes missing, the leader counts again only
@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <string>
+#include <utility>
 
 #include "base/time.h"
 
@@ -24,6 +26,7 @@ class Gathering {
         pause_ = kNextWord;
         since_ = now;
         since_min_ = kNever;
+        waits_for_.clear();
         // 0 forces a fresh count: the old counts belong to another generation.
         all_back_at_ = enough_at_ = 0;
     }
@@ -46,6 +49,8 @@ class Gathering {
     }
 
     // ---- saying for whom the job waits
+    void wait_for(std::string sentence) { waits_for_ = std::move(sentence); }
+    const std::string& waits_for() const { return waits_for_; }  // empty: not known yet
     void generation_ended(Time now) { word_at_ = now + kFirstWord; }
     void speak_soon(Time now) { word_at_ = std::min(word_at_, now); }
     Time speaks_at() {
@@ -67,6 +72,7 @@ class Gathering {
     Time since_min_ = kNever;
     std::int64_t events_ = 0;
     std::int64_t all_back_at_ = 0, enough_at_ = 0;  // of events_
+    std::string waits_for_;
     Time word_at_ = kNever;
     Duration pause_ = kNextWord;
 };

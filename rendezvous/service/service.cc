@@ -96,7 +96,10 @@ Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
       node(config.self),
       machine(config, boot_now()),
       control(loop, this->log, config.to_day,
-              {[this] { return machine.status(boot_now()); },
+              {[this]() -> std::optional<JobStatus> {
+                   if (machine.snapshot().phase == Phase::dormant) return std::nullopt;
+                   return machine.status(boot_now());
+               },
                [this](const std::string& by, const OperatorAction& action) {
                    return operate(by, action);
                }}),
@@ -147,8 +150,8 @@ void Service::State::admit(std::shared_ptr<Link> link, ToLeader first) {
 
 // The machine answers in the same step. After the end of the job it hears nothing more.
 Answered Service::State::operate(const std::string& by, const OperatorAction& action) {
-    answered = {0, OperatorAnswer::already, "the job has ended"};
-    step(Operated{0, by, action});
+    answered = {OperatorAnswer::already, "the job has ended"};
+    step(Operated{by, action});
     return *std::exchange(answered, std::nullopt);
 }
 

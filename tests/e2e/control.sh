@@ -24,7 +24,7 @@ export LOGNAME=alice
 # Starts a node of a job: name, rank, port, more options and the worker.
 node() {
     local name=$1 rank=$2 at=$3; shift 3
-    HOST_NAME=n$((rank + 1)) start "$name" --node-rank="$rank" --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" \
+    HOST_NAME=n$((rank + 1)) start "$name" --node-rank="$rank" --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$id" \
         --lease=2 --join-timeout=60 --last-call=0 --ledger="directory:$ledger" "$@"
 }
 # Runs ddpctl: arguments… Sets code; output in $work/ctl.out and ctl.err.
@@ -37,7 +37,7 @@ says() { ctl "$1" "${@:3}"; ((code == 0)) && has "$work/ctl.out" "$2"; } # comma
 runs_generation() { says status "^generation  $1 runs"; }
 
 say "a job says for whom it waits, before its first generation"
-ledger=$work/ledger
+ledger=$work/ledger id=$mark.1
 at=$(free_port)
 worker=(sleep 310)
 options=(--nnodes=2:3 --secret-file="$work/ours")
@@ -115,7 +115,7 @@ expect_in "$work/ctl.err" 'the job has ended with code 143'
 expect_nothing_left 5
 
 say "whoever does not have the secret gets nothing"
-ledger=$work/ledger2
+id=$mark.2 # in the same folder: the first job has ended, so this one is meant
 at=$(free_port)
 node one 0 "$at" --nnodes=2 --secret-file="$work/ours" "${worker[@]}"
 node two 1 "$at" --nnodes=2 --secret-file="$work/ours" "${worker[@]}"
@@ -140,3 +140,35 @@ ctl stop
 expect_code 0
 for name in one two; do join "$name" 60; expect_code 143; done
 expect_nothing_left 5
+
+say "a job of one node answers no operator, and says so"
+id=$mark.3
+node one 0 "$(free_port)" --nnodes=1 --secret-file="$work/ours" "${worker[@]}"
+wait_until 30 test -e "$ledger/$id/entry-000000.json" || fail "no generation"
+ctl stop
+expect_code 1
+expect_in "$work/ctl.err" 'a job of one node answers no operator'
+kill -TERM "${pid[one]}"
+join one 60
+expect_code 143
+expect_nothing_left 5
+
+if [[ -n ${DDPRUN_LONG:-} ]]; then
+    say "a leader freezes: events go on with the next one"
+    id=$mark.4
+    at=$(free_port)
+    node one 0 "$at" --nnodes=1:2 --last-call=5 --secret-file="$work/ours" "${worker[@]}"
+    node two 1 "$at" --nnodes=1:2 --last-call=5 --secret-file="$work/ours" "${worker[@]}"
+    wait_until 30 runs_generation 0 || fail "no generation"
+    "$ddpctl" events -f --ledger="$ledger" --secret-file="$work/ours" >"$work/frozen.out" 2>&1 &
+    events=$!
+    wait_until 30 has "$work/frozen.out" 'generation 0 runs' || fail "no event"
+    kill -STOP "${pid[one]}"
+    wait_until 60 has "$work/frozen.out" 'n2 leads' || fail "no event of the next leader"
+    ctl stop
+    expect_code 0
+    join two 60
+    kill -CONT "${pid[one]}" 2>/dev/null || true
+    join one 60
+    expect_nothing_left 5
+fi

@@ -277,7 +277,7 @@ void World::operate(rendezvous::OperatorAction action) {
         if (!process->alive || !process->leads()) continue;
         if (auto* restart = std::get_if<rendezvous::RestartGeneration>(&action))
             restart->generation = process->service->snapshot().newest;
-        post_service(*process, rendezvous::Operated{1, "operator", action});
+        post_service(*process, rendezvous::Operated{"operator", action});
     }
 }
 

@@ -74,5 +74,21 @@ TEST(ChooseJob, SaysWhereItLooked) {
                     "give --ledger=PATH"));
 }
 
+// A job that runs is meant, not those that ended before it in the same folder. The step of Slurm in
+// which ddpctl runs comes first all the same.
+TEST(ChooseJob, OfOneThatMayRunRatherThanAnEndedOne) {
+    const std::vector<FoundJob> jobs = {
+        ended_job("lab.1.0", rendezvous::Verdict::succeeded, 0), running_job("lab.2.0"),
+        ended_job("lab.3.0", rendezvous::Verdict::worker_failed, 1)};
+    EXPECT_FALSE(choose_job(jobs, {}, ".ddprun"));
+    const auto running = choose_job(jobs, {}, ".ddprun", Wanted::may_run);
+    ASSERT_TRUE(running) << running.error();
+    EXPECT_EQ(running->name, "lab.2.0");
+    const auto own = choose_job(jobs, {"3", "0"}, ".ddprun", Wanted::may_run);
+    ASSERT_TRUE(own) << own.error();
+    EXPECT_EQ(own->name, "lab.3.0");
+    EXPECT_FALSE(choose_job({jobs[0], jobs[2]}, {}, ".ddprun", Wanted::may_run)) << "both ended";
+}
+
 }  // namespace
 }  // namespace ddprun::launcher

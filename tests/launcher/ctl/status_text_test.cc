@@ -135,5 +135,16 @@ TEST(Events, AreOneLineEachInJson) {
     EXPECT_THAT(json, HasSubstr("\"event\":\"node\""));
 }
 
+// Two processes of one host have one name. Nothing has changed, so nothing is told.
+TEST(Events, OfTwoNodesOfOneName) {
+    control::StatusReply job = running();
+    for (const char* state : {"running", "spare"}) {
+        control::Node& node = *job.add_nodes();
+        node.set_name("h");
+        node.set_state(state);
+    }
+    EXPECT_TRUE(events_between(&job, job).empty());
+}
+
 }  // namespace
 }  // namespace ddprun::launcher

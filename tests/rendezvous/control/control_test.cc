@@ -30,10 +30,29 @@ Operate opening() {
     return {{"", {"alice@login1", Incarnation{random_number()}}, "0.1.0", 0, {}}, 0};
 }
 
+// A ledger that may stop answering.
+class FickleLedger : public Ledger {
+  public:
+    explicit FickleLedger(asio::io_context& loop) : memory_(loop) {}
+    void read(EntryNumber from, ReadDone done) override {
+        if (!is_silent) memory_.read(from, std::move(done));
+    }
+    void create(LedgerEntry entry, CreateDone done) override {
+        memory_.create(std::move(entry), std::move(done));
+    }
+    void look(EntryNumber from, LookDone done) override { memory_.look(from, std::move(done)); }
+    std::string name() const override { return memory_.name(); }
+    bool is_silent = false;  // set before the job begins
+
+  private:
+    LedgerMemory memory_;
+};
+
 // A service of a job of two nodes, n16 and n17, that never come. Its loop runs in a thread.
 class Job {
   public:
-    explicit Job(const IdentityConfig& identity = given(kSecret), bool leads = true)
+    explicit Job(const IdentityConfig& identity = given(kSecret), bool leads = true,
+                 bool ledger_is_silent = false)
         : ledger_(loop_), files_(loop_), secrets_(loop_, files_, identity) {
         MachineConfig config;
         config.run_id = "8812";
@@ -41,7 +60,10 @@ class Job {
         config.version = "0.1.0";
         config.limits.min_nodes = config.limits.max_nodes = 2;
         config.limits.order = {"n16", "n17"};
+        config.limits.times.lease = ledger_is_silent ? 1s : 10s;
+        config.succession = true;
         config.seed = 1;
+        ledger_.is_silent = ledger_is_silent;
         auto acceptor = listener(loop_);
         port_ = acceptor.local_endpoint().port();
         service_.emplace(
@@ -69,6 +91,17 @@ class Job {
     void hears(const Job& leader) {
         on_loop([&] { service_->heard({{"n17", Incarnation{7}}, "127.0.0.1", leader.port_}); });
     }
+    // n17 calls, and can lead, too.
+    void n17_comes() {
+        on_loop([this] {
+            const Session session = service_->open_local([](const ToNode&) {});
+            service_->local_send(session, Hello{"8812", {"n17", Incarnation{7}}, "0.1.0", 0});
+            Offer offer;
+            offer.address = "127.0.0.1";
+            offer.service_port = 1;
+            service_->local_send(session, Join{offer, Beat{.number = 1}});
+        });
+    }
     std::uint16_t port() const { return port_; }
     bool is_closed() const { return is_closed_; }
     bool has_said(const std::string& part) {
@@ -83,7 +116,7 @@ class Job {
     }
     asio::io_context loop_;
     asio::executor_work_guard<asio::io_context::executor_type> work_{loop_.get_executor()};
-    LedgerMemory ledger_;
+    FickleLedger ledger_;
     FileThread files_;
     Secrets secrets_;
     std::mutex lock_;
@@ -162,8 +195,25 @@ TEST(Control, ADormantNodeSaysWhereTheLeaderIs) {
     dormant.hears(leader);
     auto alice = open(dormant);
     ASSERT_TRUE(alice) << alice.error();
-    EXPECT_EQ((*alice)->leader(), "127.0.0.1:" + std::to_string(leader.port()));
     EXPECT_EQ(status(**alice).phase(), "gathering");
+}
+
+// Its ledger does not answer, so it leaves the lead to others. Whoever watches must find them.
+TEST(Control, ANodeThatLeadsNoMoreEndsItsWatches) {
+    Job job(given(kSecret), true, true);
+    job.n17_comes();
+    auto alice = open(job);
+    ASSERT_TRUE(alice) << alice.error();
+    Context context;
+    const auto stream = (*alice)->stub().Watch(&context, {});
+    control::StatusReply reply;
+    ASSERT_TRUE(stream->Read(&reply));
+    EXPECT_EQ(reply.phase(), "reading");
+    while (stream->Read(&reply)) EXPECT_EQ(reply.phase(), "reading");
+    EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+    Context later;
+    EXPECT_EQ((*alice)->stub().Status(&later, {}, &reply).error_code(),
+              grpc::StatusCode::UNAVAILABLE);
 }
 
 TEST(Control, RefusesWhatCannotBeDoneByName) {

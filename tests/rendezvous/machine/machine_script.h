@@ -88,8 +88,7 @@ inline std::string describe(const Effect& effect) {
     }
     if (const auto* e = std::get_if<Answered>(&effect)) {
         const char* answers[] = {"done", "already", "again", "refused", "unknown node"};
-        return "answer " + std::to_string(e->number) + ": " + answers[static_cast<int>(e->answer)] +
-               ": " + e->sentence;
+        return std::string("answer: ") + answers[static_cast<int>(e->answer)] + ": " + e->sentence;
     }
     if (const auto* e = std::get_if<Closed>(&effect))
         return "closed with " + std::to_string(e->ending.code);
