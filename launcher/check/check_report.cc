@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/count_text.h"
 #include "slurm/hostlist.h"
 
 namespace ddprun::launcher {
@@ -21,10 +22,6 @@ constexpr std::int64_t kLeastTemporary = 100 * kMiB;
 constexpr std::int64_t kLeastShared = 128 * kMiB;  // a container's default is 64 MiB
 constexpr std::int64_t kLeastFiles = 1024;
 constexpr std::size_t kNamed = 3;  // names in one finding
-
-std::string counted(std::size_t count, const std::string& what) {
-    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
 
 // "n1, n2, n3 and 4 more".
 std::string some_of(const std::vector<std::string>& names) {
@@ -80,10 +77,11 @@ CheckRow nodes_row(const CheckedJob& job) {
     for (const std::string& name : job.expected)
         if (!names.contains(name) && silent.empty()) missing.push_back(name);
     if (came < wanted)
-        findings.push_back((missing.empty() ? counted(wanted - came, "node") : some_of(missing)) +
-                           " did not come in time; see ddprun's log there: ddprun did not start, "
-                           "or cannot reach " +
-                           job.meeting_place);
+        findings.push_back(
+            (missing.empty() ? count_text(wanted - came, "node") : some_of(missing)) +
+            " did not come in time; see ddprun's log there: ddprun did not start, "
+            "or cannot reach " +
+            job.meeting_place);
     if (!silent.empty())
         findings.push_back("rank " + some_of(silent) +
                            ": joined, then stopped answering; does a file system hang there?");
@@ -176,7 +174,7 @@ CheckRow gpus_row(const CheckedJob& job) {
         ++counts[node.gpus_given.value_or(node.gpus_shown)];
         for (const std::string& fault : node.gpu_faults) found.add(fault, node.name);
         if (node.gpus_given.value_or(0) > node.gpus_shown)
-            found.add("Slurm gives " + counted(static_cast<std::size_t>(*node.gpus_given), "GPU") +
+            found.add("Slurm gives " + count_text(*node.gpus_given, "GPU") +
                           ", but the driver shows " + std::to_string(node.gpus_shown) +
                           "; exclude the node (--exclude) and tell the site",
                       node.name);
@@ -185,7 +183,7 @@ CheckRow gpus_row(const CheckedJob& job) {
     std::string sentence;
     for (const auto& [count, nodes] : counts)
         sentence += (sentence.empty() ? "" : ", ") + std::to_string(count) + " on " +
-                    counted(static_cast<std::size_t>(nodes), "node");
+                    count_text(nodes, "node");
     return row_of("gpus", sentence, found.lines());
 }
 
@@ -232,7 +230,7 @@ CheckRow program_row(const CheckedJob& job) {
         most = std::max(most, node.slots);
     });
     const std::string workers =
-        least == most ? counted(static_cast<std::size_t>(most), "worker")
+        least == most ? count_text(most, "worker")
                       : std::to_string(least) + " to " + std::to_string(most) + " workers";
     return row_of("workers", workers + " on each node", found.lines());
 }
@@ -247,11 +245,10 @@ CheckRow warm_row(const CheckedJob& job) {
         return {"warm", State::skipped, "cold starts, because " + warm.cold, {}};
     if (warm.modules == 0)
         return {"warm", State::skipped, "it is not known yet what the script imports", {}};
-    std::string sentence =
-        "a server can import " + counted(static_cast<std::size_t>(warm.modules), "module") +
-        "; a cold worker reads " + counted(static_cast<std::size_t>(warm.files), "file") +
-        " for them, with " + counted(static_cast<std::size_t>(warm.looks), "look") +
-        " for files; with the server that happens once on a node";
+    std::string sentence = "a server can import " + count_text(warm.modules, "module") +
+                           "; a cold worker reads " + count_text(warm.files, "file") +
+                           " for them, with " + count_text(warm.looks, "look") +
+                           " for files; with the server that happens once on a node";
     std::vector<std::string> out;
     for (const auto& [name, why] : warm.left_out) out.push_back(name + " (it " + why + ")");
     if (!out.empty()) sentence += "; left out: " + some_of(out);

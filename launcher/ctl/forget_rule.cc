@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/count_text.h"
 #include "base/printable.h"
 #include "launcher/ctl/ctl_commands.h"
 #include "launcher/ctl/jobs_text.h"
@@ -100,8 +101,8 @@ std::string forget_text(const std::vector<Forgotten>& all, bool dry_run, Duratio
                     state_text(plan.job, now) + ", " + size_text(plan.job.bytes) + "\n";
         }
     }
-    return text + (dry_run ? "would remove " : "removed ") + std::to_string(removed) + " ledger" +
-           (removed == 1 ? "" : "s") + ", " + size_text(bytes) + "\n";
+    return text + (dry_run ? "would remove " : "removed ") + count_text(removed, "ledger") + ", " +
+           size_text(bytes) + "\n";
 }
 
 std::string forget_json(const std::vector<Forgotten>& all, bool dry_run) {

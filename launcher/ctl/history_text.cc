@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/count_text.h"
 #include "base/printable.h"
 #include "base/utc_text.h"
 #include "launcher/ctl/jobs_text.h"
@@ -38,9 +39,9 @@ std::string generation_of(const LedgerEntry& entry) {
 
 std::string generation_text(const LedgerEntry& entry) {
     const rendezvous::Assignment& made = entry.assignment;
-    std::string text = generation_of(entry) + ": " +
-                       count_text(static_cast<std::int64_t>(made.members.size()), "node") + ", " +
-                       count_text(made.world_size, "worker") + ", led by " + entry.leader.name;
+    std::string text = generation_of(entry) + ": " + count_text(made.members.size(), "node") +
+                       ", " + count_text(made.world_size, "worker") + ", led by " +
+                       entry.leader.name;
     if (made.generation > Generation{0})
         text += "; " + std::to_string(made.restarts) + " of " + std::to_string(made.max_restarts) +
                 " restarts used up";

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/count_text.h"
 #include "base/printable.h"
 #include "base/utc_text.h"
 #include "launcher/ctl/print_parts.h"
@@ -129,8 +130,8 @@ std::string jobs_text(const std::vector<FoundJob>& jobs, const std::string& fold
         rows.push_back(row_of(job, now, colour));
     }
     std::string text = table_text(rows, kNumbers);
-    text += count_text(static_cast<std::int64_t>(jobs.size()), "ledger") + ", " + size_text(bytes) +
-            " in " + printable(folder) + "\n";
+    text += count_text(jobs.size(), "ledger") + ", " + size_text(bytes) + " in " +
+            printable(folder) + "\n";
     for (const FoundJob& job : jobs)
         if (!job.fault.empty()) text += printable(job.name) + ": " + printable(job.fault) + "\n";
     return text;

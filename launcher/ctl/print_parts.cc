@@ -1,4 +1,4 @@
-// Counts, tables and JSON (print_parts.h).
+// Tables and JSON (print_parts.h).
 #include "launcher/ctl/print_parts.h"
 
 #include <algorithm>
@@ -14,10 +14,6 @@ std::size_t width_of(const std::string& text) {
 }
 
 }  // namespace
-
-std::string count_text(std::int64_t count, const char* noun) {
-    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
 
 std::string table_text(const std::vector<std::vector<Cell>>& rows,
                        const std::set<std::size_t>& numbers) {

@@ -1,16 +1,12 @@
 // What several of ddpctl's texts are made of. Pure.
 #pragma once
 
-#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
 namespace ddprun::launcher {
-
-// "1 node", "2 nodes".
-std::string count_text(std::int64_t count, const char* noun);
 
 struct Cell {
     std::string text;

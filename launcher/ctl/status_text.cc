@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/count_text.h"
 #include "base/printable.h"
 #include "base/utc_text.h"
 #include "launcher/ctl/jobs_text.h"

@@ -5,6 +5,8 @@
 #include <set>
 
 #include "agent/death/exit_report.h"
+#include "base/count_text.h"
+#include "launcher/dry_run/dry_run_words.h"
 #include "launcher/options/option_table.h"
 #include "rendezvous/model/durations.h"
 #include "rendezvous/model/node_name.h"
@@ -12,68 +14,6 @@
 
 namespace ddprun::launcher {
 namespace {
-
-// A value with its note: "4  (if all 4 nodes come)", "not known yet: found when the nodes meet".
-std::string text_of(const Known<std::string>& known) {
-    if (!known.value) return "not known yet: " + known.note;
-    return *known.value + (known.note.empty() ? "" : "  (" + known.note + ")");
-}
-
-std::string text_of(const Known<int>& known) {
-    return text_of(Known<std::string>{
-        known.value ? std::optional(std::to_string(*known.value)) : std::nullopt, known.note});
-}
-
-// "10 s", "2.5 s": at most three decimals, no trailing zeros.
-std::string seconds(Duration exact) {
-    const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(exact);
-    const auto whole = time.count() / 1000, rest = time.count() % 1000;
-    if (rest == 0) return std::to_string(whole) + " s";
-    std::string fraction = std::to_string(1000 + rest).substr(1);
-    while (fraction.back() == '0') fraction.pop_back();
-    return std::to_string(whole) + "." + fraction + " s";
-}
-
-std::string counted(int count, const std::string& what) {
-    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
-std::string joined(const std::vector<std::string>& words, const char* between) {
-    std::string text;
-    for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
-    return text;
-}
-
-// Runs of numbers as ranges: "0-3,8". A node with 128 CPUs then fits on a line.
-std::string folded(const std::vector<int>& numbers) {
-    std::string text;
-    for (std::size_t i = 0; i < numbers.size();) {
-        std::size_t last = i;
-        while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-        text += (text.empty() ? "" : ",") + std::to_string(numbers[i]);
-        if (last > i) text += "-" + std::to_string(numbers[last]);
-        i = last + 1;
-    }
-    return text;
-}
-
-// The command in a form that can be pasted into a shell. Only words with other than these plain
-// characters are quoted, since most need no quotes and are easier to read without.
-std::string command_line(const std::vector<std::string>& argv) {
-    std::string text;
-    for (const std::string& word : argv) {
-        const bool plain =
-            !word.empty() &&
-            word.find_first_not_of(
-                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=./:,@%") ==
-                std::string::npos;
-        std::string quoted = word;
-        for (std::size_t at = 0; (at = quoted.find('\'', at)) != std::string::npos; at += 4)
-            quoted.replace(at, 1, "'\\''");
-        text += (text.empty() ? "" : " ") + (plain ? word : "'" + quoted + "'");
-    }
-    return text;
-}
 
 // Collects the text. Each private function below writes one block.
 class Writer {
@@ -113,9 +53,9 @@ class Writer {
     void head() {
         text_ = dry_.start == DryRun::Start::step_to_come ? "srun ddprun would start "
                                                           : "ddprun would start ";
-        text_ += dry_.world_size.value ? counted(*dry_.world_size.value, "worker") : "workers";
+        text_ += dry_.world_size.value ? count_text(*dry_.world_size.value, "worker") : "workers";
         text_ +=
-            " on " + counted(hosts(), "node") +
+            " on " + count_text(hosts(), "node") +
             (dry_.world_size.note.empty() || !dry_.world_size.value ? ""
                                                                     : ", " + dry_.world_size.note) +
             "; nothing has been started.\n";
@@ -173,13 +113,13 @@ class Writer {
                 ports = plan_.endpoint.host + ", port " + ports_text(*dry_.ports.value);
             row("rendezvous at", ports);
             row("identity", identity());
-            row("lease", seconds(plan_.limits.times.lease));
+            row("lease", seconds_text(plan_.limits.times.lease));
             row("waits for nodes",
-                seconds(plan_.limits.times.join_timeout) + " for " +
+                seconds_text(plan_.limits.times.join_timeout) + " for " +
                     std::to_string(plan_.limits.min_nodes) +
                     (plan_.limits.min_nodes == plan_.limits.max_nodes
                          ? ""
-                         : ", then " + seconds(plan_.limits.times.last_call) + " for more"));
+                         : ", then " + seconds_text(plan_.limits.times.last_call) + " for more"));
         }
         row("ledger", text_of(dry_.ledger) + (plan_.ledger.chosen ? " (--ledger)" : ""));
         if (is_in_etcd(plan_.ledger.place)) etcd();
@@ -231,12 +171,12 @@ class Writer {
         row("hang timeout", plan_.limits.hang_auto ? "auto"
                             : plan_.limits.hang_timeout.count() == 0
                                 ? "off"
-                                : seconds(plan_.limits.hang_timeout));
+                                : seconds_text(plan_.limits.hang_timeout));
         if (plan_.recorders.opens_server)
             row("flight recorder", "asked when all ranks stand still");
-        row("SIGTERM to SIGKILL", seconds(plan_.grace.final_stop) + " at the end, " +
-                                      seconds(plan_.grace.restart) + " at a restart");
-        row("unkillable after", seconds(plan_.grace.killed));
+        row("SIGTERM to SIGKILL", seconds_text(plan_.grace.final_stop) + " at the end, " +
+                                      seconds_text(plan_.grace.restart) + " at a restart");
+        row("unkillable after", seconds_text(plan_.grace.killed));
         if (!plan_.on_failure.empty()) row("on failure", plan_.on_failure);
         row("signals that stop", signals(plan_.signals));
         row("passed on", signals(plan_.passed_on));
@@ -247,7 +187,7 @@ class Writer {
     void slurm_stop() {
         const agent::StopOptions& stop = plan_.stop;
         row("told before end",
-            stop.before ? seconds(*stop.before) : "60 s, or longer where snapshots take long");
+            stop.before ? seconds_text(*stop.before) : "60 s, or longer where snapshots take long");
         row("requeue",
             stop.requeue == agent::RequeueMode::never ? std::string("never")
             : stop.requeue == agent::RequeueMode::always
@@ -256,7 +196,7 @@ class Writer {
                                                 ? std::string()
                                                 : " and " + signals(stop.requeue_signals)));
         if (plan_.limits.max_nodes > 1)
-            row("waits when requeued", seconds(rendezvous::requeue_wait(plan_.limits.times)) +
+            row("waits when requeued", seconds_text(rendezvous::requeue_wait(plan_.limits.times)) +
                                            " unless the previous allocation has recorded its end");
         if (plan_.limits.max_nodes > 1)
             row("batch host lost", plan_.end_headless ? "the allocation is ended at the end"
@@ -301,7 +241,7 @@ class Writer {
     void worker() {
         title(kWorkerTitle);
         row("command",
-            command_line(dry_.workers.empty() ? plan_.workers.argv : dry_.workers.front().argv));
+            shell_line(dry_.workers.empty() ? plan_.workers.argv : dry_.workers.front().argv));
         if (plan_.program.python) row("interpreter", plan_.workers.argv.front());
         row("role", plan_.workers.role);
         for (const DryRun::Worker& one : dry_.workers) {
@@ -314,7 +254,7 @@ class Writer {
             row("local rank " + std::to_string(one.local_rank), text);
             // Commands differ only where ${local_rank} occurs in them; printing the common one
             // again says nothing.
-            if (one.argv != dry_.workers.front().argv) row("", command_line(one.argv));
+            if (one.argv != dry_.workers.front().argv) row("", shell_line(one.argv));
         }
         if (dry_.workers.empty()) row("devices, CPUs", "not known yet: those of each node");
     }
@@ -338,7 +278,7 @@ class Writer {
         title("Options, and where they come from");
         for (const OptionOrigin& one : dry_.options)
             row("--" + std::string(one.row->name),
-                (one.value.empty() ? "" : command_line({one.value}) + "  ") + "(" +
+                (one.value.empty() ? "" : shell_line({one.value}) + "  ") + "(" +
                     (one.source == OptionSource::command_line ? "command line" : one.where) + ")");
     }
 
@@ -358,7 +298,7 @@ class Writer {
 std::string dry_run_text(const DryRun& dry) { return Writer(dry).text(); }
 
 std::string dry_run_line(const DryRun& dry) {
-    return counted(dry.plan.slots, "worker") + ": " + dry.plan.slots_reason;
+    return count_text(dry.plan.slots, "worker") + ": " + dry.plan.slots_reason;
 }
 
 }  // namespace ddprun::launcher

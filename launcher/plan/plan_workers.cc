@@ -6,6 +6,7 @@
 
 #include "agent/host/cpu_share.h"
 #include "agent/host/gpu_share.h"
+#include "base/count_text.h"
 #include "launcher/plan/plan_tasks.h"
 
 namespace ddprun::launcher {
@@ -93,10 +94,6 @@ int usable_cpus(const HostFacts& host) {
                           : cpus;
 }
 
-std::string number_of(int count, const char* what) {
-    return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 void plan_threads(Plan& plan, const std::optional<Allocation>& allocation, const HostFacts& host) {
     // The user's own number is kept.
     if (host.omp_num_threads_set) return;
@@ -124,8 +121,8 @@ void plan_threads(Plan& plan, const std::optional<Allocation>& allocation, const
         return;
     }
     plan.notes.push_back("OMP_NUM_THREADS=" + std::to_string(*plan.workers.omp_num_threads) +
-                         " for each worker (" + number_of(cpus, "CPU") + ", " +
-                         number_of(plan.slots, "worker") + "); set it to change the number");
+                         " for each worker (" + count_text(cpus, "CPU") + ", " +
+                         count_text(plan.slots, "worker") + "); set it to change the number");
 }
 
 // Binds workers to CPUs. The shares are among all tasks of the host if Slurm has not bound them,

@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <set>
 
+#include "base/count_text.h"
 #include "rendezvous/machine/machine_state.h"
 #include "rendezvous/model/durations.h"
 #include "rendezvous/model/node_name.h"
 
 namespace ddprun::rendezvous {
 namespace {
-
-std::string count(std::size_t number, const char* what) {
-    return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
-}
 
 // The log line counts the tasks of a host as one node; the number of workers stands beside it.
 std::size_t hosts_of(const Assignment& assignment) {
@@ -56,9 +53,10 @@ void MachineState::on_won(Time now) {
     if (held()->lease.expired(now))
         return interrupt(now, {{}, "recording the generation took longer than its lease"},
                          Note::Level::warn);
-    note(Note::Level::info, "generation " + text(assignment.generation) + ": " +
-                                count(hosts_of(assignment), "node") + ", " +
-                                count(static_cast<std::size_t>(assignment.world_size), "worker"));
+    note(Note::Level::info,
+         "generation " + text(assignment.generation) + ": " +
+             count_text(hosts_of(assignment), "node") + ", " +
+             count_text(static_cast<std::size_t>(assignment.world_size), "worker"));
     if (stop.is_asked()) return interrupt(now, {{}, "a stop was requested"}, Note::Level::info);
     announce(now);
 }

@@ -1,0 +1,61 @@
+// Numbers, notes and words of a shell (dry_run_words.h).
+#include "launcher/dry_run/dry_run_words.h"
+
+#include <chrono>
+
+namespace ddprun::launcher {
+
+std::string text_of(const Known<std::string>& known) {
+    if (!known.value) return "not known yet: " + known.note;
+    return *known.value + (known.note.empty() ? "" : "  (" + known.note + ")");
+}
+
+std::string text_of(const Known<int>& known) {
+    return text_of(Known<std::string>{
+        known.value ? std::optional(std::to_string(*known.value)) : std::nullopt, known.note});
+}
+
+std::string seconds_text(Duration exact) {
+    const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(exact);
+    const auto whole = time.count() / 1000, rest = time.count() % 1000;
+    if (rest == 0) return std::to_string(whole) + " s";
+    std::string fraction = std::to_string(1000 + rest).substr(1);
+    while (fraction.back() == '0') fraction.pop_back();
+    return std::to_string(whole) + "." + fraction + " s";
+}
+
+std::string joined(const std::vector<std::string>& words, const char* between) {
+    std::string text;
+    for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
+    return text;
+}
+
+std::string folded(const std::vector<int>& numbers) {
+    std::string text;
+    for (std::size_t i = 0; i < numbers.size();) {
+        std::size_t last = i;
+        while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+        text += (text.empty() ? "" : ",") + std::to_string(numbers[i]);
+        if (last > i) text += "-" + std::to_string(numbers[last]);
+        i = last + 1;
+    }
+    return text;
+}
+
+std::string shell_line(const std::vector<std::string>& argv) {
+    std::string text;
+    for (const std::string& word : argv) {
+        const bool plain =
+            !word.empty() &&
+            word.find_first_not_of(
+                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=./:,@%") ==
+                std::string::npos;
+        std::string quoted = word;
+        for (std::size_t at = 0; (at = quoted.find('\'', at)) != std::string::npos; at += 4)
+            quoted.replace(at, 1, "'\\''");
+        text += (text.empty() ? "" : " ") + (plain ? word : "'" + quoted + "'");
+    }
+    return text;
+}
+
+}  // namespace ddprun::launcher
