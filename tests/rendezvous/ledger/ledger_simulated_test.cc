@@ -1,26 +1,18 @@
 // The real code of a ledger in a folder, on a file system that fails in every call, with other hosts
-// between any two calls (failing_calls.h). What is promised is in ledger.h: an entry is created at
-// most once, whole or not at all, and never changes; a won create is never lost; a look finds what
-// had begun before it.
+// between any two calls (failing_calls.h). What is promised: ledger_promises.h.
 //
 // DDPRUN_SEEDS is the number of seeds (default 100).
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <map>
 #include <memory>
 
-#include "rendezvous/ledger/ledger.h"
 #include "rendezvous/ledger/ledger_folder.h"
-#include "rendezvous/ledger_format/ledger_json.h"
-#include "tests/rendezvous/examples.h"
 #include "tests/rendezvous/ledger/failing_calls.h"
+#include "tests/rendezvous/ledger/ledger_promises.h"
 #include "tests/support/loop.h"
 
 namespace ddprun::rendezvous {
 namespace {
-
-using Outcome = LedgerCreated::Outcome;
 
 // One leader after the other on one host: what it has read, and its view of the folder.
 struct Leader {
@@ -45,12 +37,10 @@ class Simulated {
         for (const auto& leader : leaders_) leader->mount.fail(0);
         const FolderEntries all = read_entries(path_, mark_, EntryNumber{0});
         ASSERT_FALSE(all.fault) << *all.fault;
-        saw(all.whole);
-        EXPECT_EQ(all.whole.size(), stands_.size()) << "an entry that somebody has seen is missing";
-        const auto newest = newest_allocation(path_, mark_);
-        EXPECT_GE(newest ? *newest : begun_, begun_);
+        promises_.stands(all.whole);
+        look();
     }
-    int won() const { return won_; }
+    int won() const { return promises_.won(); }
 
   private:
     std::uint64_t below(std::uint64_t n) { return random_() % n; }
@@ -79,48 +69,21 @@ class Simulated {
 
     void read(Leader& leader) {
         const FolderEntries found = read_entries(path_, mark_, EntryNumber{0});
-        saw(found.whole);
+        promises_.saw(found.whole);
         leader.known = static_cast<std::int64_t>(found.whole.size());
     }
 
     void create(Leader& leader) {
-        LedgerEntry entry;
-        entry.number = EntryNumber{leader.known};
-        entry.leader = {"leader", Incarnation{random_()}};
-        entry.at = {entry.leader, "10.0.0.1", 29400};
-        entry.random = random_();
-        entry.command_digest = "digest";
-        entry.assignment = example_assignment();
-        // Sometimes Slurm has started the job again.
-        if (below(8) == 0) leader.restart = ++newest_restart_;
-        entry.requeue = leader.restart;
-        entry.act = BeginsAllocation{below(2) == 0};
-        proposed_[entry.random] = to_json(entry);
+        const LedgerEntry entry = promises_.propose(leader.known, leader.restart);
         const LedgerCreated created = create_entry(path_, mark_, entry);
-        if (created.outcome == Outcome::failed) return;
-        EXPECT_EQ(created.outcome == Outcome::won, created.entry.random == entry.random);
-        saw({created.entry});
-        leader.known = created.entry.number.value + 1;
-        if (created.outcome != Outcome::won) return;
-        ++won_;
-        begun_ = std::max(begun_, entry.requeue);
+        promises_.answered(entry, created);
+        if (created.outcome != LedgerCreated::Outcome::failed)
+            leader.known = created.entry.number.value + 1;
     }
 
     void look() {
-        const int before = begun_;
-        const auto newest = newest_allocation(path_, mark_);
-        EXPECT_GE(newest ? *newest : before, before) << "a look misses one that had begun";
-    }
-
-    // Everybody sees the same under a number, and what was proposed, in one piece.
-    void saw(const std::vector<LedgerEntry>& entries) {
-        for (std::size_t i = 0; i < entries.size(); ++i) {
-            const LedgerEntry& entry = entries[i];
-            EXPECT_EQ(entry.number.value, entries.front().number.value + static_cast<int>(i));
-            const auto first = stands_.emplace(entry.number.value, entry.random).first;
-            EXPECT_EQ(first->second, entry.random) << "entry " << entry.number.value << " twice";
-            EXPECT_EQ(proposed_[entry.random], to_json(entry)) << "not as it was proposed";
-        }
+        const int before = promises_.begun();
+        LedgerPromises::looked(before, newest_allocation(path_, mark_));
     }
 
     const Folder folder_;
@@ -128,14 +91,11 @@ class Simulated {
     std::uint64_t mark_ = 0;
     std::mt19937_64 random_;
     std::vector<std::unique_ptr<Leader>> leaders_;
-    std::map<std::uint64_t, std::string> proposed_;  // by the random number
-    std::map<std::int64_t, std::uint64_t> stands_;   // random numbers that somebody has seen
-    int newest_restart_ = 0, begun_ = -1, won_ = 0;
+    LedgerPromises promises_{random_};
 };
 
 TEST(LedgerSimulated, KeepsItsPromisesOnAFailingFileSystem) {
-    const char* text = std::getenv("DDPRUN_SEEDS");
-    const std::uint64_t seeds = text && *text ? std::strtoull(text, nullptr, 10) : 100;
+    const std::uint64_t seeds = ledger_seeds(100);
     int won = 0;
     for (std::uint64_t seed = 1; seed <= seeds && !HasFailure(); ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));
