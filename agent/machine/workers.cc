@@ -207,7 +207,7 @@ void MachineState::on_no_keeper(const std::string& why) {
 
 void MachineState::on_progress(Time now, const WorkerProgress& event) {
     if (!is_running(event.generation)) return;
-    facts.saved(event.snapshot);
+    facts.saved(event.snapshot, now);
     if (event.snapshot_took > Duration{}) request.snapshot_took(event.snapshot_took);
     running->workers.progressed(event.local_rank, event.step, now);
     if (!event.not_finite.empty()) say_not_finite(event);

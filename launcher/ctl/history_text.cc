@@ -2,7 +2,6 @@
 #include "launcher/ctl/history_text.h"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/count_text.h"
@@ -10,8 +9,8 @@
 #include "base/utc_text.h"
 #include "launcher/ctl/jobs_text.h"
 #include "launcher/ctl/print_parts.h"
-#include "launcher/ctl/time_spent.h"
 #include "rendezvous/rules/restart_times.h"
+#include "rendezvous/rules/time_spent.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -20,18 +19,6 @@ using Json = nlohmann::ordered_json;
 using rendezvous::DatedEntry;
 using rendezvous::LedgerEntry;
 using rendezvous::RestartPhase;
-
-struct Part {
-    const char* name;
-    Duration took;
-};
-std::vector<Part> parts_of(const TimeSpent& spent) {
-    return {{"training", spent.training},
-            {"starting", spent.starting},
-            {"restarting", spent.restarting},
-            {"waiting", spent.waiting},
-            {"unknown", spent.unknown}};
-}
 
 std::string generation_of(const LedgerEntry& entry) {
     return "generation " + std::to_string(entry.assignment.generation.value);
@@ -56,19 +43,6 @@ std::string what_happened(const LedgerEntry& entry) {
     if (entry.takes_over())
         return entry.leader.name + " leads, " + generation_of(entry) + " goes on";
     return "allocation " + std::to_string(entry.requeue) + " begins on " + entry.leader.name;
-}
-
-std::string time_line(const TimeSpent& spent) {
-    const Duration all = spent.all();
-    std::string text = "of " + to_text(all) + ":";
-    for (const Part& part : parts_of(spent)) {
-        if (part.took <= Duration{}) continue;
-        const double percent =
-            100.0 * static_cast<double>(part.took.count()) / static_cast<double>(all.count());
-        text += (text.back() == ':' ? " " : ", ") + to_text(part.took) + " " + part.name + " (" +
-                std::to_string(std::lround(percent)) + " %)";
-    }
-    return text;
 }
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
@@ -130,7 +104,8 @@ std::string history_text(const FoundJob& job, const rendezvous::LedgerHistory& h
         text += utc_text(written) + "  " + printable(what_happened(entry)) + "\n";
     if (history.fault) text += printable(history.fault->sentence()) + "\n";
     if (history.entries.empty()) return text;
-    text += time_line(time_spent(history.entries, job.begun)) + "\n";
+    for (const std::string& line : rendezvous::time_lines(history.entries.back().entry))
+        text += line + "\n";
     // An entry that begins an allocation has none.
     const rendezvous::RestartTotals& totals =
         std::ranges::max_element(history.entries, {}, [](const DatedEntry& dated) {
@@ -153,8 +128,15 @@ std::string history_json(const FoundJob& job, const rendezvous::LedgerHistory& h
               {"seconds", Json::object()},
               {"fault", history.fault ? Json(history.fault->sentence()) : Json()}};
     for (const DatedEntry& entry : history.entries) json["entries"].push_back(entry_json(entry));
-    for (const Part& part : parts_of(time_spent(history.entries, job.begun)))
+    if (history.entries.empty()) return json_text(json);
+    const LedgerEntry& newest = history.entries.back().entry;
+    json["time_from"] = utc_text(newest.time.begun);
+    json["time_until"] = utc_text(newest.time.at);
+    for (const rendezvous::TimePart& part : rendezvous::parts_of(newest.time.spent))
         json["seconds"][part.name] = seconds(part.took);
+    for (std::size_t i = 0; i < rendezvous::kRestartCauses; ++i)
+        json["restarts_by_cause"][rendezvous::kRestartCauseNames[i]] =
+            newest.restart.totals.causes[i];
     return json_text(json);
 }
 

@@ -79,6 +79,23 @@ void each_field(auto& v, Is<Blame> auto& blame) {
       AbsentIf{std::vector<std::string>{}, List{kMaxNodes, kName}});
 }
 
+void each_field(auto& v, Is<TimeSpent> auto& spent) {
+    v(DDPRUN_FIELD(waiting), spent.waiting, kAnyPast);
+    v(DDPRUN_FIELD(importing), spent.importing, kAnyPast);
+    v(DDPRUN_FIELD(setting_up), spent.setting_up, kAnyPast);
+    v(DDPRUN_FIELD(training), spent.training, kAnyPast);
+    v(DDPRUN_FIELD(lost), spent.lost, kAnyPast);
+    v(DDPRUN_FIELD(restarting), spent.restarting, kAnyPast);
+    v(DDPRUN_FIELD(unknown), spent.unknown, kAnyPast);
+}
+
+void each_field(auto& v, Is<TimeRecord> auto& record) {
+    v(DDPRUN_FIELD(begun), record.begun, kAnyPast);
+    v(DDPRUN_FIELD(at), record.at, kAnyPast);
+    v(DDPRUN_FIELD(saves), record.saves, Any{});
+    v(DDPRUN_FIELD(spent), record.spent, Any{});
+}
+
 void each_field(auto& v, Is<LedgerEntry> auto& entry) {
     v(DDPRUN_FIELD(number), entry.number, kNumber);
     v(DDPRUN_FIELD(leader), entry.leader, Any{});
@@ -95,6 +112,7 @@ void each_field(auto& v, Is<LedgerEntry> auto& entry) {
     v(DDPRUN_FIELD(assignment), entry.assignment, AbsentIf{Assignment{}, Any{}});
     // Left out in nearly all jobs: nobody is blamed.
     v(DDPRUN_FIELD(blame), entry.blame, AbsentIf{Blame{}, Any{}});
+    v(DDPRUN_FIELD(time), entry.time, AbsentIf{TimeRecord{}, Any{}});
 }
 
 namespace {
@@ -129,13 +147,16 @@ Json write_time(const PhaseTime& time) {
 
 Json write_restart(const RestartRecord& record) {
     const RestartTotals& totals = record.totals;
-    Json times, sums;
+    Json times, sums, causes = Json::object();
     for (std::size_t i = 0; i < kRestartPhases; ++i) {
         times[kRestartPhaseNames[i]] = write_time(record.times[i]);
         sums[kRestartPhaseNames[i]] = totals.took[i].count();
     }
+    for (std::size_t i = 0; i < kRestartCauses; ++i)
+        if (totals.causes[i] > 0) causes[kRestartCauseNames[i]] = totals.causes[i];
     return {{"times", times},
             {"sums_ns", sums},
+            {"causes", causes},
             {"restarts", totals.restarts},
             {"longest", write_time(totals.longest)},
             {"longest_phase", static_cast<int>(totals.longest_phase)},
@@ -161,6 +182,12 @@ RestartRecord read_restart(const Place& place, const Json& json) {
             Duration{read_number(place.at("sums_ns"), json.at("sums_ns"), name, kNumber)};
     }
     totals.restarts = static_cast<int>(read_number(place, json, "restarts", kCount));
+    // Ledgers of an older ddprun have no causes.
+    if (json.contains("causes"))
+        for (std::size_t i = 0; i < kRestartCauses; ++i)
+            if (const char* name = kRestartCauseNames[i]; json.at("causes").contains(name))
+                totals.causes[i] = static_cast<int>(
+                    read_number(place.at("causes"), json.at("causes"), name, kCount));
     totals.longest = read_time(place.at("longest"), json.at("longest"));
     totals.longest_phase = from_plain<RestartPhase>(
         read_number(place, json, "longest_phase", up_to(RestartPhase::progress)));

@@ -105,18 +105,20 @@ void MachineState::expire(Time now) {
               Note::Level::warn);
 }
 
-void MachineState::interrupt(Time now, const Interruption& why, Note::Level level) {
+void MachineState::interrupt(Time now, const Interruption& why, Note::Level level,
+                             RestartCause kind) {
     if (!holding()) return;
     facts.interrupt(why, now);
-    end_generation(now, why.sentence, level);
+    end_generation(now, why.sentence, level, kind);
 }
 
-void MachineState::end_generation(Time now, const std::string& cause, Note::Level level) {
+void MachineState::end_generation(Time now, const std::string& cause, Note::Level level,
+                                  RestartCause kind) {
     if (!holding()) return;
     hang.stop_examining();
     record.ended(facts.failure() ? facts.failure().at() : now, now);
     claim.end_held();
-    record.next_because(cause);
+    record.next_because(cause, kind);
     note(level, cause + "; generation " + text(held()->assignment.generation) + " ends");
     phase = Phase::gathering;
     gather_anew(now);
@@ -130,7 +132,7 @@ void MachineState::end_generation(Time now, const std::string& cause, Note::Leve
 void MachineState::all_complete(Time now) {
     if (!claim.all_completed()) return;
     if (const auto larger = stop.regrouping())
-        return end_generation(now, std::string(*larger), Note::Level::info);
+        return end_generation(now, std::string(*larger), Note::Level::info, RestartCause::planned);
     if (!stop.is_asked())
         end.decide(ended(Verdict::succeeded, 0,
                          all_of(held()->assignment) + " of generation " +

@@ -6,6 +6,11 @@
 #include "rendezvous/machine/machine_state.h"
 
 namespace ddprun::rendezvous {
+namespace {
+
+constexpr Duration kWorthTelling = std::chrono::minutes{10};
+
+}  // namespace
 
 // The job cannot begin. The end waits one lease for nodes that have not connected yet, so that they
 // learn why.
@@ -65,11 +70,7 @@ void MachineState::close(Time now) {
     phase = Phase::closed;
     end.closes(now, lease());
     say_end(now);
-    if (top() && top()->restart.totals.restarts > 0) {
-        note(Note::Level::info, summary_of(top()->restart.totals));
-        for (const std::string& line : phases_of(top()->restart.totals))
-            note(Note::Level::debug, line);
-    }
+    say_times(now);
     if (top() && !top()->blame.nodes.empty())
         note(Note::Level::warn,
              "some nodes caused repeated failures; " + exclude_option(top()->blame));
@@ -86,6 +87,16 @@ void MachineState::say_end(Time now) {
          "the job has ended after " + to_text(now - began) + ", " + std::to_string(generations) +
              (generations == 1 ? " generation" : " generations") + ", exit code " +
              std::to_string(with.code) + ": " + with.sentence);
+}
+
+// A short job without a restart has nothing to tell.
+void MachineState::say_times(Time now) {
+    const auto& last = top();
+    if (!last || (last->restart.totals.restarts == 0 && now - began < kWorthTelling)) return;
+    for (const std::string& line : time_lines(*last)) note(Note::Level::info, line);
+    if (last->restart.totals.restarts == 0) return;
+    note(Note::Level::info, summary_of(last->restart.totals));
+    for (const std::string& line : phases_of(last->restart.totals)) note(Note::Level::debug, line);
 }
 
 void MachineState::tell_end(NodeState& node) {

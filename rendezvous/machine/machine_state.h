@@ -63,7 +63,8 @@ struct Activation {
 };
 
 struct MachineState {
-    MachineState(MachineConfig c, Time now) : config(std::move(c)), began(now), gathering(now) {
+    MachineState(MachineConfig c, Time now)
+        : config(std::move(c)), began(now), record(config.to_day, now), gathering(now) {
         active.random.seed(config.seed);
     }
 
@@ -154,8 +155,10 @@ struct MachineState {
     void announce(Time now);
     void expire(Time now);
     // Ends the held generation by something other than a worker's failure.
-    void interrupt(Time now, const Interruption& why, Note::Level level);
-    void end_generation(Time now, const std::string& cause, Note::Level level);
+    void interrupt(Time now, const Interruption& why, Note::Level level,
+                   RestartCause kind = RestartCause::node);
+    void end_generation(Time now, const std::string& cause, Note::Level level,
+                        RestartCause kind = RestartCause::node);
     // Ends a generation that this leader does not hold.
     void declare_over(Time now, const Interruption& why);
     void count_as_over(Time now, const std::string& cause);
@@ -201,6 +204,7 @@ struct MachineState {
     void on_requeued(Time now);
     void close(Time now);
     void say_end(Time now);
+    void say_times(Time now);
     void tell_end(NodeState& node);
     void closed(Time now);
 

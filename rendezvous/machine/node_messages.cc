@@ -132,7 +132,7 @@ void MachineState::on_beat(Time now, Session session, const Beat& beat) {
     if (beat.running != kNoGeneration && beat.running == newest()) {
         hang.heard(now, node->id, node->beat);
         facts.reached(beat.reach);
-        facts.saved(beat.snapshot);
+        facts.saved(beat.snapshot, now);
         if (beat.complete && is_member(node->id)) claim.completed(node->id);
     }
     if (holding() && held()->lease.has(node->id)) beat_in_held(now, *node, confirmed);

@@ -55,7 +55,8 @@ Answered MachineState::restart_for(Time now, const std::string& by, Generation g
         return {Answer::already, text(generation) + " has ended; " + text(newest()) + " followed"};
     if (!holding())
         return {Answer::already, text(newest()) + " does not run; the next one is being made"};
-    interrupt(now, {{}, "restarted by " + by + " with ddpctl"}, Note::Level::warn);
+    interrupt(now, {{}, "restarted by " + by + " with ddpctl"}, Note::Level::warn,
+              RestartCause::planned);
     return {Answer::done, text(generation) + " ends; the next one follows"};
 }
 
@@ -80,7 +81,7 @@ Answered MachineState::drain_for(Time now, const std::string& by, const std::str
             return host_of(each.node.name) == host;
         });
     if (member)
-        interrupt(now, {{}, sentence}, Note::Level::warn);
+        interrupt(now, {{}, sentence}, Note::Level::warn, RestartCause::planned);
     else
         note(Note::Level::warn, sentence);
     return {Answer::done,

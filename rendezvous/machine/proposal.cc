@@ -66,7 +66,8 @@ void MachineState::decide_failure() {
         note(Note::Level::warn, decision.sentence);
         // Without a restart, the report has it.
         for (const std::string& line : failure.outcome().stack) note(Note::Level::warn, line);
-        record.next_because(failure.outcome().sentence);
+        record.next_because(failure.outcome().sentence,
+                            failure.outcome().hung ? RestartCause::hang : RestartCause::worker);
         return;
     }
     Ending ending = ended(Verdict::worker_failed, failure.outcome().code(), decision.sentence);
@@ -128,7 +129,7 @@ void MachineState::propose(Time now, LedgerEntry entry) {
     entry.random = active.random();
     entry.requeue = config.requeue;
     entry.command_digest = config.command_digest;
-    record.write(entry, now, !any_generation(), blame(), facts.reach());
+    record.write(entry, now, top() ? &*top() : nullptr, blame(), facts);
     watch.proposed(entry.random, now);
     // The phase changes before the answer, so that a second proposal cannot start meanwhile.
     phase = entry.end() ? Phase::ending : Phase::creating;

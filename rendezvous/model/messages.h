@@ -58,6 +58,7 @@ struct Facts {
     std::optional<Stop> stop = {};
     // How long ago any node heard the leader that held it.
     std::optional<Duration> led = {};
+    std::optional<Duration> saved = {};  // how long ago `snapshot` was reported
     bool operator==(const Facts&) const = default;
 };
 inline constexpr std::size_t kSilentTold = 8;

@@ -254,9 +254,22 @@ struct PhaseTime {
 };
 using RestartTimes = std::array<PhaseTime, kRestartPhases>;
 
+// Why a restart was made.
+enum class RestartCause : int {
+    worker,   // a worker failed
+    hang,     // a worker hung
+    node,     // a node was lost, or did not answer
+    planned,  // a larger world, or an operator
+    requeue,  // Slurm started the job again
+};
+inline constexpr std::size_t kRestartCauses = 5;
+inline constexpr std::array<const char*, kRestartCauses> kRestartCauseNames = {
+    "worker", "hang", "node", "planned", "requeue"};
+
 // The sums over all restarts of a job so far.
 struct RestartTotals {
     int restarts = 0;
+    std::array<int, kRestartCauses> causes{};  // of the restarts
     std::array<Duration, kRestartPhases> took{};
     // The longest single phase, and the generation that the job waited for in it.
     PhaseTime longest;
@@ -273,6 +286,31 @@ struct RestartRecord {
     RestartTimes times;
     RestartTotals totals;  // with these
     bool operator==(const RestartRecord&) const = default;
+};
+
+// Where the time of a job went (rules/time_spent.h).
+struct TimeSpent {
+    Duration waiting{};     // for nodes, or in Slurm's queue: no generation was under way
+    Duration importing{};   // from a generation's entry until its first worker called the store
+    Duration setting_up{};  // from there to its first progress
+    Duration training{};    // from there to its failure or its end, but for what was lost
+    Duration lost{};        // training that no snapshot has kept
+    Duration restarting{};  // from a failure to the entry of the next generation, or the end
+    Duration unknown{};     // a generation of an allocation that was lost: nobody knows when
+    Duration all() const {
+        return waiting + importing + setting_up + training + lost + restarting + unknown;
+    }
+    bool operator==(const TimeSpent&) const = default;
+};
+
+// The same from the job's begin to a ledger entry. Times are since 1970, by the clocks of the
+// leaders' hosts.
+struct TimeRecord {
+    Duration begun{};    // the first leader's process began; 0: not recorded
+    Duration at{};       // the sums reach to here
+    bool saves = false;  // a worker has ever reported a snapshot
+    TimeSpent spent;     // adds up to `at` - `begun`
+    bool operator==(const TimeRecord&) const = default;
 };
 
 // ---- what a ledger entry does
@@ -314,6 +352,7 @@ struct LedgerEntry {
     std::string last_cause;
     Blame blame;
     RestartRecord restart;
+    TimeRecord time;
 
     bool makes_generation() const { return std::holds_alternative<MakesGeneration>(act); }
     bool takes_over() const { return std::holds_alternative<TakesOver>(act); }

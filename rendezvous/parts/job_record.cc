@@ -39,19 +39,32 @@ std::vector<std::string> JobRecord::began(const LedgerEntry& entry) {
     return said;
 }
 
-void JobRecord::write(LedgerEntry& entry, Time now, bool first, const Blame& blame, Reach reach) {
-    history_.met |= reach >= Reach::met;
+TimeFacts JobRecord::time_facts(Time now, const GenerationFacts& facts) const {
+    const auto to_day = [this](Time at) { return to_day_ + at.time_since_epoch(); };
+    const Time over = times_.over_at(now);
+    TimeFacts known{to_day(now), to_day(began_), now - over};
+    known.saves = facts.snapshot() >= 0;
+    if (facts.saved_at() > kLongAgo) known.unsaved = std::max(over - facts.saved_at(), Duration{});
+    return known;
+}
+
+void JobRecord::write(LedgerEntry& entry, Time now, const LedgerEntry* newest, const Blame& blame,
+                      const GenerationFacts& facts) {
+    history_.met |= facts.reach() >= Reach::met;
     entry.met = history_.met;
     entry.in_a_row = history_.in_a_row;
     entry.last_cause = history_.last_cause;
     entry.blame = blame;
     entry.blame.drained = {drained_.begin(), drained_.end()};
     const bool generation = entry.makes_generation();
+    std::optional<RestartCause> restart;
+    if (generation && newest && newest->assignment.generation != kNoGeneration)
+        restart = entry.requeue != newest->requeue ? RestartCause::requeue : cause_kind_;
     // A takeover only repeats the sums: its generation goes on, and nothing was lost. So does the
     // begin of an allocation, which is no restart yet.
-    entry.restart = entry.takes_over() || entry.allocation()
-                        ? RestartRecord{{}, times_.totals()}
-                        : times_.record(now, !first && generation);
+    entry.restart = entry.takes_over() || entry.allocation() ? RestartRecord{{}, times_.totals()}
+                                                             : times_.record(now, restart);
+    entry.time = time_until(entry, newest, time_facts(now, facts));
     // The entry may come back later as won; its random number then tells that this proposal made
     // it.
     if (generation) proposed_ = {entry.random, now};

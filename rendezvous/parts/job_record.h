@@ -1,6 +1,6 @@
 // The job's past, as each ledger entry records it: restarts and crash loops (restart_policy.h),
-// blamed hosts (blame.h), and the cost of restarts (restart_times.h). The next leader decides with
-// the same past.
+// blamed hosts (blame.h), the cost of restarts (restart_times.h), and where the time went
+// (time_spent.h). The next leader decides with the same past.
 //
 // Pure; owned by the rendezvous machine.
 #pragma once
@@ -16,11 +16,15 @@
 #include "rendezvous/rules/generation_facts.h"
 #include "rendezvous/rules/restart_policy.h"
 #include "rendezvous/rules/restart_times.h"
+#include "rendezvous/rules/time_spent.h"
 
 namespace ddprun::rendezvous {
 
 class JobRecord {
   public:
+    // `to_day`: added to a Time, it gives the time since 1970. `began`: this leader's process did.
+    explicit JobRecord(Duration to_day = {}, Time began = {}) : to_day_(to_day), began_(began) {}
+
     // ---- the ledger's newest entry
     // Another leader wrote the newest entry. `same`: it is about the generation that was known
     // before.
@@ -28,8 +32,10 @@ class JobRecord {
     // This leader wrote the newest entry, and it makes a generation. Returns the log lines for
     // newly blamed hosts.
     std::vector<std::string> began(const LedgerEntry& entry);
-    // Fills in an entry that this leader proposes now. `first`: the ledger has no entry yet.
-    void write(LedgerEntry& entry, Time now, bool first, const Blame& blame, Reach reach);
+    // Fills in an entry that this leader proposes now. `newest`: the one before it; null: the ledger
+    // has none yet.
+    void write(LedgerEntry& entry, Time now, const LedgerEntry* newest, const Blame& blame,
+               const GenerationFacts& facts);
 
     // ---- the newest generation
     void heard(const NodeId& node, const Marks& marks, Time now) { times_.heard(node, marks, now); }
@@ -56,11 +62,18 @@ class JobRecord {
     // ---- the next generation
     int restarts() const { return history_.restarts; }
     const std::string& cause() const { return cause_; }
-    void next_because(const std::string& cause) { cause_ = cause; }
+    void next_because(const std::string& cause, RestartCause kind = RestartCause::node) {
+        cause_ = cause;
+        cause_kind_ = kind;
+    }
 
   private:
     void forget_generation();
     void adopt(const Blame& recorded);
+    TimeFacts time_facts(Time now, const GenerationFacts& facts) const;
+
+    Duration to_day_;
+    Time began_;
 
     RestartHistory history_;
     RestartWatch times_;
@@ -70,6 +83,7 @@ class JobRecord {
     std::string culprit_;
     bool judged_ = false;
     std::string cause_ = "start";
+    RestartCause cause_kind_ = RestartCause::node;
 };
 
 }  // namespace ddprun::rendezvous

@@ -11,9 +11,10 @@ bool GenerationFacts::reached(Reach reach) {
     return note(true);
 }
 
-bool GenerationFacts::saved(std::int64_t snapshot) {
+bool GenerationFacts::saved(std::int64_t snapshot, Time at) {
     if (snapshot <= snapshot_) return false;
     snapshot_ = snapshot;
+    saved_at_ = at;
     return note(true);
 }
 
@@ -60,7 +61,7 @@ void GenerationFacts::hear(const Facts& said, Time now) {
     // Facts of another generation must never mix with these: restarts are counted per generation.
     if (said.generation != generation_) return;
     reached(said.reach);
-    saved(said.snapshot);
+    saved(said.snapshot, said.saved ? now - *said.saved : kLongAgo);
     for (const NodeFailure& each : said.failures)
         failed(each.node, each.outcome, now - each.outcome.age);
     if (said.interruption) interrupt(*said.interruption, now - said.interrupted);
@@ -81,6 +82,7 @@ Facts GenerationFacts::all(Time now) const {
     facts.silent = silent_;
     facts.stop = stop(now);
     if (led_ > kLongAgo) facts.led = now - led_;
+    if (saved_at_ > kLongAgo) facts.saved = std::max(Duration{}, now - saved_at_);
     return facts;
 }
 

@@ -99,14 +99,19 @@ Time RestartWatch::chain(RestartTimes& times, RestartPhase from, RestartPhase to
     return begin;
 }
 
-RestartRecord RestartWatch::record(Time now, bool restart) const {
+// If another leader saw the failure, this one knows only when nodes stopped; the earliest counts.
+Time RestartWatch::over_at(Time now) const {
+    Time failed = failed_ == kNever ? now : failed_;
+    for (const auto& [node, times] : heard_)
+        failed = std::min(failed, times[index(RestartPhase::told)]);
+    return failed;
+}
+
+RestartRecord RestartWatch::record(Time now, std::optional<RestartCause> restart) const {
     using enum RestartPhase;
     RestartRecord record{{}, totals_};
     if (generation_ == kNoGeneration) return record;
-    // If another leader saw the failure, this one knows only when nodes stopped; the earliest
-    // counts.
-    Time failed = failed_ == kNever ? now : failed_;
-    for (const auto& [node, times] : heard_) failed = std::min(failed, times[index(told)]);
+    const Time failed = over_at(now);
 
     const Time made = made_ != kNever ? made_ : moment(started).at;
     if (made != kNever && made < failed) chain(record.times, started, progress, made, failed);
@@ -120,6 +125,7 @@ RestartRecord RestartWatch::record(Time now, bool restart) const {
     const Time all_gone = chain(record.times, told, gone, known, now);
     record.times[index(met)].took = now - all_gone;
     ++record.totals.restarts;
+    ++record.totals.causes[static_cast<std::size_t>(*restart)];
     add(record.totals, record.times, detected, met, Generation{generation_.value + 1});
     return record;
 }

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 
 #include "rendezvous/model/messages.h"
 
@@ -28,10 +29,12 @@ class RestartWatch {
     void ended(Time since, Time now);
     void heard(const NodeId& node, const Marks& marks, Time now);
 
-    // The record for the entry that is proposed now. `restart`: the entry makes a generation after
-    // another one; else it is the end. A takeover repeats the sums only, because its generation
-    // goes on.
-    RestartRecord record(Time now, bool restart) const;
+    // The record for the entry that is proposed now. `restart`: why the entry makes a generation
+    // after another one; nothing: it is the end, or makes the first one. A takeover repeats the sums
+    // only, because its generation goes on.
+    RestartRecord record(Time now, std::optional<RestartCause> restart) const;
+    // When the generation failed or was complete; `now`: nobody knows better.
+    Time over_at(Time now) const;
     const RestartTotals& totals() const { return totals_; }
 
   private:

@@ -43,6 +43,7 @@ void each_field(auto& v, Is<Facts> auto& facts) {
                     Items{kSilentTold});
     v(DDPRUN_FIELD(stop), facts.stop, Any{});
     v(DDPRUN_FIELD(led), facts.led, kAnyPast);
+    v(DDPRUN_FIELD(saved), facts.saved, kAnyPast);
 }
 
 // ---- node → rendezvous

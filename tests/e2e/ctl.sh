@@ -60,16 +60,34 @@ expect_in ctl.out 'Z  end: worker_failed, exit code 7; '
 expect_in ctl.out '^1 restart, '
 ctl history --json --ledger=.ddprun/bad
 python3 - ctl.out <<'P' || fail "not the JSON of a history"
-import datetime, json, sys
+import json, sys
 history = json.load(open(sys.argv[1]))
 assert [entry["kind"] for entry in history["entries"]] == ["generation", "generation", "end"], history
-begun, ended = (datetime.datetime.fromisoformat(t[:-1]) for t in (history["begun"], history["entries"][-1]["at"]))
-assert abs(sum(history["seconds"].values()) - (ended - begun).total_seconds()) < 0.01, history
+assert history["restarts_by_cause"]["worker"] == 1 and sum(history["restarts_by_cause"].values()) == 1, history
 assert history["entries"][1]["restart_seconds"]["detected"] > 0, history
 P
 SLURM_JOB_ID=good ctl history
 expect_code 0
 expect_in ctl.out '^good: succeeded$'
+
+say "where the time of a job went: all of it, and what no snapshot has kept"
+before=$(date -u +%Y-%m-%dT%H:%M:%S.%3NZ)
+job saves 0 --max-restarts=1 /bin/sh -c 'echo "step=1 snapshot=1" >&$DDPRUN_PROGRESS_FD; sleep 0.5
+    [ "$TORCHELASTIC_RESTART_COUNT" = 1 ]'
+after=$(date -u +%Y-%m-%dT%H:%M:%S.%3NZ)
+expect_in run.err ' of [0-9.]+ s, [0-9.]+ s were training that is kept \([0-9]+ %\)$'
+expect_in run.err ' the rest: [0-9.]+ (ms|s) training that no snapshot has kept, '
+expect_in run.err ' restarts by cause: 1 failed worker$'
+ctl history --json --ledger=.ddprun/saves
+python3 - ctl.out "$before" "$after" <<'P' || fail "not the times of that job"
+import datetime, json, sys
+history = json.load(open(sys.argv[1]))
+of = lambda text: datetime.datetime.fromisoformat(text[:-1])
+begun, until, parts = of(history["time_from"]), of(history["time_until"]), history["seconds"]
+assert of(sys.argv[2]) <= begun < until <= of(sys.argv[3]), history
+assert abs(sum(parts.values()) - (until - begun).total_seconds()) < 0.002, history
+assert 0.4 < parts["lost"] and 0.4 < parts["training"] and parts["restarting"] > 0 and parts["importing"] > 0, parts
+P
 
 say "on a terminal the states have colours, unless NO_COLOR forbids it"
 TERM=xterm script -qec "$ddpctl jobs" /dev/null >ctl.out </dev/null
@@ -90,7 +108,7 @@ ctl forget nobody
 expect_code 1
 expect_in ctl.err '^ddpctl: nobody: no job of this name has a ledger here; see ddpctl jobs$'
 ctl forget --older-than=0s --dry-run
-expect_in ctl.out '^would remove 2 ledgers, '
+expect_in ctl.out '^would remove 3 ledgers, '
 [[ -e .ddprun/good/ledger.json && -e .ddprun/bad/ledger.json ]] || fail "a dry run has removed something"
 
 say "a file that is no ledger's keeps all of its folder"

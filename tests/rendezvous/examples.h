@@ -168,6 +168,7 @@ inline Facts example_facts() {
     facts.stop =
         Stop{Generation{5}, 15, "scancel", StopCause::signal, std::chrono::seconds{9}, true};
     facts.led = std::chrono::milliseconds{1};
+    facts.saved = std::chrono::milliseconds{2};
     return facts;
 }
 
@@ -252,10 +253,16 @@ inline LedgerEntry example_entry(std::int64_t number = 6, std::uint64_t random =
     entry.last_cause = "3/1/0/out of memory";
     entry.restart.times[2] = {std::chrono::milliseconds{12}, "gpu02"};
     entry.restart.totals.restarts = 3;
+    entry.restart.totals.causes = {2, 0, 0, 0, 1};
     entry.restart.totals.took[2] = std::chrono::seconds{2};
     entry.restart.totals.longest = {std::chrono::seconds{1}, "gpu02"};
     entry.restart.totals.longest_phase = RestartPhase::stopped;
     entry.restart.totals.longest_of = Generation{4};
+    entry.time.begun = std::chrono::hours{24 * 20000};
+    entry.time.at = entry.time.begun + Duration{28};
+    entry.time.saves = true;
+    entry.time.spent = {Duration{1}, Duration{2}, Duration{3}, Duration{4},
+                        Duration{5}, Duration{6}, Duration{7}};
     entry.blame = {{{Generation{3}, "gpu03"}, {Generation{4}, "gpu03"}}, {"gpu03"}, {"gpu04"}};
     return entry;
 }

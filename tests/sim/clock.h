@@ -74,6 +74,9 @@ class Clock {
     std::priority_queue<Entry> queue_;
 };
 
+// The day on which a simulation begins, since 1970.
+inline constexpr Duration kDay = std::chrono::hours{24 * 20000};
+
 // One host's CLOCK_BOOTTIME: it began at another moment than the others, and is a little too fast
 // or too slow. Machines get only this time. So a rule that compares the clocks of two hosts fails
 // in the simulator as it would in reality.

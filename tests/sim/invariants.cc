@@ -3,7 +3,9 @@
 #include "tests/sim/invariants.h"
 
 #include <algorithm>
+#include <numeric>
 
+#include "rendezvous/rules/time_spent.h"
 #include "tests/sim/describe.h"
 #include "tests/sim/world.h"
 
@@ -250,6 +252,23 @@ void Invariants::check_times(const LedgerEntry& entry) {
         world_.violation("more time was lost than there was: " + ddprun::to_text(lost));
     if (totals.restarts != before.restarts + (restart ? 1 : 0))
         world_.violation("a restart was not counted");
+    if (std::accumulate(totals.causes.begin(), totals.causes.end(), 0) != totals.restarts)
+        world_.violation("a restart has no cause");
+    check_time_spent(entry);
+}
+
+// From the job's begin to this entry each moment is in one part. The clocks of hosts differ.
+void Invariants::check_time_spent(const LedgerEntry& entry) {
+    const auto& entries = world_.ledger().entries();
+    const rendezvous::TimeRecord& time = entry.time;
+    if (time.spent.all() != time.at - time.begun)
+        world_.violation("the parts of the job's time do not add up");
+    for (const rendezvous::TimePart& part : rendezvous::parts_of(time.spent))
+        if (part.took < Duration{})
+            world_.violation(std::string("less than no time was spent ") + part.words);
+    if (time.begun != entries.front().time.begun) world_.violation("the job's begin has moved");
+    if (time.at > kDay + (world_.now() - Time{}) + world_.lease(1))
+        world_.violation("an entry is of a time that has not come");
 }
 
 // A blamed node was the first cause twice within five generations, and it stays blamed for the rest

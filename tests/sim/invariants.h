@@ -62,6 +62,7 @@ class Invariants {
 
   private:
     void check_times(const rendezvous::LedgerEntry& entry);
+    void check_time_spent(const rendezvous::LedgerEntry& entry);
     void check_blame(const rendezvous::LedgerEntry& entry);
     void check_places(const rendezvous::Assignment& assignment);
     void check_members(const rendezvous::Assignment& assignment);

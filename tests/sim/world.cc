@@ -171,7 +171,10 @@ void World::start_service(Process& process, const Host& host, const agent::Machi
     service.succession = config_.succession && config_.outside == 0;
     service.in_slurm = config_.in_slurm || config_.requeued_at > Duration{};
     service.outside = host.outside;
-    process.service.emplace(service, host.clock.local(clock_.now()));
+    // All hosts have the same time of day when a process starts there, as with NTP.
+    const Time local = host.clock.local(clock_.now());
+    service.to_day = kDay + (clock_.now() - local);
+    process.service.emplace(service, local);
 }
 
 // All hosts share the one ledger.

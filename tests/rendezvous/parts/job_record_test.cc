@@ -33,7 +33,10 @@ TEST(JobRecord, PassesFromLeaderToLeader) {
     EXPECT_TRUE(one.decide(exited(1, 1), Reach::met, limits(2, 2, 3)).restart);
     LedgerEntry entry = of_two_hosts(1);
     entry.assignment.restarts = one.restarts();
-    one.write(entry, at(2), false, one.blame(), Reach::met);
+    const LedgerEntry before = of_two_hosts(0);
+    GenerationFacts facts(Generation{0});
+    facts.reached(Reach::met);
+    one.write(entry, at(2), &before, one.blame(), facts);
     EXPECT_TRUE(entry.met);
     EXPECT_EQ(entry.assignment.restarts, 1);
     // The next leader knows nothing but the entry.
@@ -41,8 +44,42 @@ TEST(JobRecord, PassesFromLeaderToLeader) {
     other.adopt(entry, false);
     EXPECT_EQ(other.restarts(), 1);
     LedgerEntry next = of_two_hosts(2);
-    other.write(next, at(3), false, other.blame(), Reach::start);
+    other.write(next, at(3), &entry, other.blame(), GenerationFacts(Generation{1}));
     EXPECT_TRUE(next.met) << "that of all generations before";
+}
+
+// Where the time went, and why restarts were made, goes on in the next entry, whoever writes it.
+TEST(JobRecord, CountsTimeAndCauses) {
+    JobRecord one(sec(1000), at(1));
+    LedgerEntry first = of_two_hosts(0);
+    one.write(first, at(3), nullptr, {}, GenerationFacts());
+    EXPECT_EQ(first.time.begun, sec(1001));
+    EXPECT_EQ(first.time.spent, (TimeSpent{.waiting = sec(2)}));
+    one.began(first);
+    GenerationFacts facts(Generation{0});
+    facts.saved(10, at(50));
+    one.ended(at(60), at(61));
+    one.next_because("rank 1 exited with 1", RestartCause::worker);
+    LedgerEntry second = of_two_hosts(1);
+    one.write(second, at(63), &first, {}, facts);
+    EXPECT_EQ(second.time.spent, (TimeSpent{.waiting = sec(2),
+                                            .training = sec(47),
+                                            .lost = sec(10),
+                                            .restarting = sec(3)}));
+    EXPECT_EQ(second.restart.totals.causes[0], 1);
+    // The next leader's clock shows other numbers, and it has seen no snapshot.
+    JobRecord other(sec(0), at(1050));
+    other.adopt(second, false);
+    LedgerEntry third = of_two_hosts(2);
+    other.ended(at(1073), at(1073));
+    other.next_because("node a is lost");
+    other.write(third, at(1073), &second, {}, GenerationFacts(Generation{1}));
+    EXPECT_EQ(third.time.spent.lost, sec(20)) << "the job saves, and this generation has not";
+    EXPECT_THAT(third.restart.totals.causes, ElementsAre(1, 0, 1, 0, 0));
+    LedgerEntry requeued = of_two_hosts(3);
+    requeued.requeue = 1;
+    other.write(requeued, at(1080), &third, {}, GenerationFacts(Generation{2}));
+    EXPECT_EQ(requeued.restart.totals.causes[4], 1);
 }
 
 // b is lost in two generations. The second time it is blamed and the log says so, once.

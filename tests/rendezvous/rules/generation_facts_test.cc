@@ -22,7 +22,7 @@ const Generation g{4};
 GenerationFacts of_a_node() {
     GenerationFacts facts(g);
     facts.reached(Reach::progressed);
-    facts.saved(30);
+    facts.saved(30, at(4));
     WorkerOutcome outcome = exited(0, 1);
     outcome.tail = {"its last words"};
     facts.failed("a", outcome, at(10));
@@ -44,6 +44,7 @@ TEST(GenerationFacts, AreKnownToWhoHearsThem) {
     heard.hear(of_a_node().all(at(13)), at(1013));
     EXPECT_EQ(heard.reach(), Reach::progressed);
     EXPECT_EQ(heard.snapshot(), 30);
+    EXPECT_EQ(heard.saved_at(), at(1004));
     EXPECT_EQ(heard.failure().node(), "a");
     EXPECT_EQ(heard.failure().at(), at(1010));
     EXPECT_THAT(heard.failure().outcome().tail, ElementsAre("its last words"));
@@ -106,8 +107,8 @@ TEST(GenerationFacts, CountWhatIsNews) {
     EXPECT_TRUE(facts.reached(Reach::progressed));
     EXPECT_FALSE(facts.reached(Reach::progressed));
     // Snapshot 2 is older than 3, so it is no news.
-    facts.saved(3);
-    facts.saved(2);
+    facts.saved(3, at(1));
+    facts.saved(2, at(2));
     facts.failed("a", exited(0, 1), at(10));
     facts.failed("b", exited(1, 1), at(11));
     EXPECT_EQ(facts.revision(), 3) << "a later failure is no news to all";

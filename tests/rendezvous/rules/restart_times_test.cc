@@ -56,13 +56,14 @@ RestartWatch failed() {
 // Each phase ends with its last node, here b. The phases have no gaps, so their sum is the time
 // from the failure to the next entry. A user can then see which phase to shorten.
 TEST(RestartTimes, PhasesFollowEachOtherAndAddUp) {
-    const RestartRecord record = failed().record(at(11.5), true);
+    const RestartRecord record = failed().record(at(11.5), RestartCause::worker);
     EXPECT_THAT(seconds(record.times), ElementsAre(0.1, 0.4, 0.5, 0.2, 0.3, 0, 0, 0));
     EXPECT_EQ(sum(record.times), sec(1.5));
     // No node stands beside "detected": the job waited for the leader itself.
     EXPECT_EQ(record.times[3].node, "b");
     EXPECT_EQ(record.times[0].node, "");
     EXPECT_EQ(record.totals.restarts, 1);
+    EXPECT_THAT(record.totals.causes, ElementsAre(1, 0, 0, 0, 0));
     EXPECT_EQ(sum(record.totals), sec(1.5));
     EXPECT_EQ(record.totals.longest_phase, stopped);
     EXPECT_EQ(record.totals.longest_of, g1);
@@ -72,7 +73,7 @@ TEST(RestartTimes, PhasesFollowEachOtherAndAddUp) {
 // in the next entry. Both together are all that was lost.
 TEST(RestartTimes, TheStartStandsInTheNextEntry) {
     RestartWatch watch = failed();
-    const RestartRecord first = watch.record(at(11.5), true);
+    const RestartRecord first = watch.record(at(11.5), RestartCause::worker);
     watch.began(g1, at(11.5), first.totals);
     watch.heard(node("a"), {g1, {{started, sec(0.2)}, {contact, sec(0.1)}}}, at(12));
     watch.heard(node("b"), {g1, {{started, sec(0)}}}, at(11.9));
@@ -80,12 +81,12 @@ TEST(RestartTimes, TheStartStandsInTheNextEntry) {
                 at(13));
     // The generation trains from 13 to 60. That time is no loss.
     watch.ended(at(60), at(60));
-    const RestartRecord end = watch.record(at(61), false);
+    const RestartRecord end = watch.record(at(61), {});
     EXPECT_THAT(seconds(end.times), ElementsAre(0, 0, 0, 0, 0, 0.4, 0, 1.1))
         << "contact of a was at 11.9, as b's start";
     EXPECT_EQ(end.totals.restarts, 1);
     EXPECT_EQ(sum(end.totals), sec(3)) << "from the failure at 10 to the progress at 13";
-    EXPECT_EQ(sum(watch.record(at(62), true).totals), sec(3 + 2)) << "and another restart";
+    EXPECT_EQ(sum(watch.record(at(62), RestartCause::worker).totals), sec(3 + 2)) << "and another restart";
 }
 
 // A node repeats its marks on a new connection. A message that took longer makes a mark look later,
@@ -94,7 +95,7 @@ TEST(RestartTimes, OfWhatIsHeardAgainTheEarliestCounts) {
     RestartWatch watch = failed();
     watch.heard(node("b"), {g0, {{told, sec(0.8)}, {stopped, sec(0.3)}, {gone, sec(0.1)}}},
                 at(11.45));
-    EXPECT_THAT(seconds(watch.record(at(11.5), true).times),
+    EXPECT_THAT(seconds(watch.record(at(11.5), RestartCause::worker).times),
                 ElementsAre(0.1, 0.4, 0.5, 0.2, 0.3, 0, 0, 0));
 }
 
@@ -106,13 +107,13 @@ TEST(RestartTimes, TheFirstStartIsNoLoss) {
     watch.heard(node("a"), {g0, {{started, sec(0)}, {progress, sec(0)}}}, at(2));
     watch.heard(node("a"), {g2, {{started, sec(0)}}}, at(9));
     watch.ended(at(9), at(9));
-    const RestartRecord record = watch.record(at(10), false);
+    const RestartRecord record = watch.record(at(10), {});
     EXPECT_THAT(seconds(record.times), ElementsAre(0, 0, 0, 0, 0, 1, 0, 0));
     EXPECT_EQ(record.totals, RestartTotals{});
     EXPECT_EQ(summary_of(record.totals), "");
     EXPECT_THAT(phases_of(record.totals), IsEmpty());
     // A job that ends before any generation has no times at all.
-    EXPECT_EQ(RestartWatch{}.record(at(1), false), RestartRecord{});
+    EXPECT_EQ(RestartWatch{}.record(at(1), {}), RestartRecord{});
 }
 
 // A node is lost, so it sends no marks. The leader notices at 10 and goes on at 12. The phases of
@@ -121,7 +122,7 @@ TEST(RestartTimes, WhoSaysNothingIsWaitedForInMet) {
     RestartWatch watch;
     watch.began(g0, at(1), {});
     watch.ended(at(2), at(10));
-    EXPECT_THAT(seconds(watch.record(at(12), true).times), ElementsAre(8, 0, 0, 0, 2, 0, 0, 0));
+    EXPECT_THAT(seconds(watch.record(at(12), RestartCause::worker).times), ElementsAre(8, 0, 0, 0, 2, 0, 0, 0));
 }
 
 // The first leader is lost, and the job's sums must not start again at 0. The new leader did not
@@ -137,7 +138,7 @@ TEST(RestartTimes, ALeaderThatFollowsGoesOnWithTheSums) {
     watch.heard(node("a"), {g2, {{started, sec(30)}, {progress, sec(29)}}}, at(40));
     watch.ended(at(50), at(50));
     watch.heard(node("a"), {g2, {{told, sec(3)}, {stopped, sec(2)}, {gone, sec(2)}}}, at(51));
-    const RestartRecord record = watch.record(at(52), true);
+    const RestartRecord record = watch.record(at(52), RestartCause::worker);
     EXPECT_THAT(seconds(record.times), ElementsAre(2, 0, 0, 0, 2, 0, 0, 1));
     EXPECT_EQ(record.totals.restarts, 3);
     // 5 s from before, 2 s detected and 2 s met, 1 s from the start to progress.
@@ -167,7 +168,7 @@ TEST(RestartTimes, SummarySaysWhereTheTimeWent) {
 
 // The two lines of --verbose.
 TEST(RestartTimes, PhasesHaveThePartsAndTheLongest) {
-    RestartTotals totals = failed().record(at(11.5), true).totals;
+    RestartTotals totals = failed().record(at(11.5), RestartCause::worker).totals;
     EXPECT_EQ(summary_of(totals),
               "1 restart, 1.5 s lost, the longest part in stopping the workers");
     EXPECT_THAT(phases_of(totals),
