@@ -137,6 +137,12 @@ constexpr OptionRow kOutput[] = {
      .help = "Begin ddprun's own lines with the time in UTC. auto: unless standard error is a "
              "terminal",
      .set = set_timestamps},
+    {.name = "status-every",
+     .placeholder = "SECONDS",
+     .default_text = "600, and 0 (never) at a terminal",
+     .help = "After so long without a line of ddprun's own, one line tells how the job stands: "
+             "generation, step, restarts, time left",
+     .set = seconds<&Options::status_every, 0>},
     {.name = "log-format",
      .placeholder = "text|json",
      .choices = "text json",

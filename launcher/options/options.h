@@ -117,6 +117,7 @@ struct Options {
     std::optional<agent::Overflow> console_overflow;
     int verbosity = 0;               // -2 errors, -1 warnings, 0 normal, 1 debug; see also LOGLEVEL
     std::optional<bool> timestamps;  // of ddprun's own lines; none: auto
+    std::optional<Duration> status_every;
     bool log_json = false;
 
     // What a worker runs.

@@ -100,7 +100,8 @@ struct Plan {
     agent::Overflow console_overflow = agent::Overflow::block;
     int verbosity = 0;
     bool log_times = false, log_json = false;  // of ddprun's own lines
-    std::vector<store::Network> store_allow;   // who may use the workers' store besides the nodes
+    Duration status_every{};  // of silence, then a line on how the job stands; 0: never
+    std::vector<store::Network> store_allow;  // who may use the workers' store besides the nodes
     store::Limits store_limits;
     // For a step of several nodes: whether ddprun ends what the batch script leaves, the address of
     // srun, and the id of this step (headless.h).

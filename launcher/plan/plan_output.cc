@@ -9,6 +9,8 @@
 namespace ddprun::launcher {
 namespace {
 
+constexpr Duration kStatusEvery = std::chrono::minutes{10};
+
 using agent::Label;
 using agent::RankOutput;
 
@@ -149,6 +151,8 @@ void plan_output(Plan& plan, const Options& options, const HostFacts& host) {
     plan.verbosity = options.verbosity;
     plan.log_times = options.timestamps.value_or(!host.log_at_terminal);
     plan.log_json = options.log_json;
+    plan.status_every =
+        options.status_every.value_or(host.log_at_terminal ? Duration{} : kStatusEvery);
 }
 
 }  // namespace ddprun::launcher

@@ -33,6 +33,7 @@ void MachineState::on_won(Time now) {
     phase = Phase::running;
     watch.begin();
     late.generation_began();
+    quiet.generation_began();
     if (held()->taken_over) return take_over(now);
     for (const std::string& line : record.began(*top())) note(Note::Level::warn, line);
     forget_generation();

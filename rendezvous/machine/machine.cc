@@ -60,6 +60,7 @@ Effects Machine::step(Time now, const Event& event) {
                event);
     if (s.phase != Phase::closed) s.lead(now);
     if (s.phase == Phase::closed) s.closed(now);  // this event may have closed it
+    s.break_silence(now);
     return s.out.take();
 }
 

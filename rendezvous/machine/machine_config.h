@@ -35,6 +35,7 @@ struct MachineConfig {
     // Added to a Time of this node, it gives the time since 1970, for reports.
     Duration to_day{};
     std::optional<Duration> ends = {};  // when the job's time is over: since 1970
+    Duration status_every{};  // a line on how the job stands after so long a silence; 0: never
 };
 
 // The state that status output and tests may read.

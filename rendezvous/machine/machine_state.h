@@ -37,6 +37,7 @@
 #include "rendezvous/parts/late_join_watch.h"
 #include "rendezvous/parts/ledger_patience.h"
 #include "rendezvous/parts/out_of_service.h"
+#include "rendezvous/parts/quiet_watch.h"
 #include "rendezvous/parts/output.h"
 #include "rendezvous/parts/standstill_watch.h"
 #include "rendezvous/parts/straggler_watch.h"
@@ -88,6 +89,7 @@ struct MachineState {
     HangWatch hang;
     StandstillWatch standstill;
     StragglerWatch straggler;
+    QuietWatch quiet{config.status_every};
     LateJoinWatch late;
     AgreedStop stop;
     Gathering gathering;
@@ -246,6 +248,8 @@ struct MachineState {
     std::string parked(const NodeId& node) const;
 
     // status.cc: how the job stands
+    void break_silence(Time now);
+    std::string status_line(Time now);
     JobStatus status(Time now) const;
     std::vector<NodeStatus> node_states() const;
     NodeStatus state_of(const std::string& name, const NodeState* node) const;

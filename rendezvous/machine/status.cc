@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/count_text.h"
 #include "rendezvous/machine/machine_state.h"
 #include "rendezvous/rules/restart_policy.h"
 
@@ -53,6 +54,29 @@ JobStatus MachineState::status(Time now) const {
     job.nodes = node_states();
     job.waiting_for = waiting_for(now, job.nodes);
     return job;
+}
+
+// Who waits for nodes says so by itself, again and again.
+void MachineState::break_silence(Time now) {
+    if (out.has_said()) quiet.spoke(now);
+    if (phase != Phase::running) return;
+    if (now >= quiet.due()) {
+        note(Note::Level::info, status_line(now));
+        quiet.spoke(now);
+    }
+    if (quiet.due() != kNever) wake_at(quiet.due());
+}
+
+std::string MachineState::status_line(Time now) {
+    const JobStatus job = status(now);
+    std::string line = text(newest()) + " has run for " + to_text(day(now) - job.since);
+    if (const auto more = quiet.steps_since(job.step); job.step >= 0)
+        line += ", step " + std::to_string(job.step) +
+                (more ? " (" + std::to_string(*more) + " more than at the last such line)" : "");
+    if (job.snapshot >= 0) line += ", newest snapshot " + std::to_string(job.snapshot);
+    line += "; " + count_text(top()->restart.totals.restarts, "restart") + " so far";
+    if (job.ends) line += "; " + to_text(*job.ends - day(now)) + " left";
+    return line + (job.standstill.empty() ? "" : "; " + job.standstill);
 }
 
 // The nodes that are expected, those of the newest generation, and all that have called. Of several

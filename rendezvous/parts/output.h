@@ -18,6 +18,7 @@ class Output {
     void begin() {
         effects_.clear();
         wake_ = kNever;
+        has_said_ = false;
     }
     Effects take() { return std::exchange(effects_, {}); }
     Time wake() const { return wake_; }
@@ -26,12 +27,17 @@ class Output {
     void add(Effect effect) { effects_.push_back(std::move(effect)); }
     void send(Session session, ToNode message) { add(Send{session, std::move(message)}); }
     void close(Session session) { add(Close{session}); }
-    void note(Note::Level level, std::string sentence) { add(Note{level, std::move(sentence)}); }
+    void note(Note::Level level, std::string sentence) {
+        has_said_ |= level >= Note::Level::info;
+        add(Note{level, std::move(sentence)});
+    }
+    bool has_said() const { return has_said_; }  // a line of this step stands in every log
     void wake_at(Time when) { wake_ = std::min(wake_, when); }
 
   private:
     Effects effects_;
     Time wake_ = kNever;
+    bool has_said_ = false;
 };
 
 }  // namespace ddprun::rendezvous

@@ -407,6 +407,15 @@ expect_in "$work/run.err" "^$stamp ddprun: generation 0: 1 node, 1 worker\$"
 [[ $(tail -n 1 "$work/run.err") =~ ^$stamp\ ddprun:\ the\ job\ has\ ended\ after\ [0-9.]+\ m?s,\ 1\ generation,\ exit\ code\ 0: ]] ||
     fail "the last line is not the end"
 
+say "--status-every: a silent log tells that the job lives"
+start lives --standalone --status-every=1 --no-python --nproc-per-node=1 sh -c \
+    'echo "step=7 snapshot=5" >&$DDPRUN_PROGRESS_FD; until [ -e "$0/told" ]; do sleep 0.05; done' "$work"
+wait_until 30 grep -Eq 'generation 0 has run for [0-9.]+ s, step 7.*, newest snapshot 5; 0 restarts so far$' "$work/lives.err" ||
+    fail "no line tells how it stands"
+touch "$work/told"
+join lives 20
+expect_code 0
+
 say "--log-format=json: each line of ddprun's own is an object, and the report is one"
 rm -f "$work"/said.*
 run 30 --standalone --log-format=json --nproc-per-node=2 bash -c 'echo "{not json"; touch "$0/said.$RANK"

@@ -174,6 +174,10 @@ class Script {
         beats_[session].snapshot = step;
         return beat(now, session);
     }
+    Lines is_at(double now, int session, std::int64_t step) {
+        beats_[session].step = step;
+        return beat(now, session);
+    }
     // A new report of progress came `ago` seconds before this Beat.
     Lines progresses(double now, int session, std::vector<RankStep> slowest, double ago = 0) {
         ++beats_[session].reports;

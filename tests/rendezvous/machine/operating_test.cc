@@ -27,6 +27,40 @@ void three_run(Script& s) {
     for (int i = 1; i <= 3; ++i) s.runs(1, i, 0);
 }
 
+// Both nodes beat each second, and say at which step they are. Returns the lines of the log.
+Lines told_while_it_runs(Script& s, int from, int until, std::int64_t steps_a_second = 0) {
+    Lines told;
+    for (int now = from; now < until; ++now)
+        for (const int session : {1, 2})
+            for (const std::string& line : s.is_at(now, session, steps_a_second * now))
+                if (line.starts_with("note: ")) told.push_back(line.substr(6));
+    return told;
+}
+
+TEST(StatusLine, ComesAfterSilence) {
+    MachineConfig config = Script::config(limits(2, 2));
+    config.status_every = sec(20);
+    config.ends = sec(7200);
+    Script s(config);
+    s.both_run();
+    s.snapshots(1.5, 1, 40);
+    EXPECT_THAT(
+        told_while_it_runs(s, 2, 45, 10),
+        ElementsAre("generation 0 has run for 20.4 s, step 210, newest snapshot 40; 0 restarts so "
+                    "far; 119 m 39 s left",
+                    "generation 0 has run for 40.4 s, step 410 (200 more than at the last such "
+                    "line), newest snapshot 40; 0 restarts so far; 119 m 19 s left"));
+    EXPECT_LE(s.next(), at(61)) << "it comes without any event, too";
+    s.fails(45, 1, 0, exited(0, 1));
+    EXPECT_THAT(s.tick(90), Not(Contains(HasSubstr("has run")))) << "the generation has ended";
+}
+
+TEST(StatusLine, NeverComesIfNobodyWantsIt) {
+    Script s(limits(2, 2));
+    s.both_run();
+    EXPECT_THAT(told_while_it_runs(s, 2, 1000), IsEmpty());
+}
+
 TEST(Operating, ARestartEndsTheGenerationAndStandsInTheNextEntry) {
     Script s(limits(2, 2));
     s.both_run();
