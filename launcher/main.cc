@@ -162,15 +162,18 @@ Result<> prepare_process() {
     return check_own_limits();
 }
 
-// Both programs are checked before the nodes meet: a typing error must not cost a wait at the
+// The programs are checked before the nodes meet: a typing error must not cost a wait at the
 // rendezvous.
 Result<> check_programs(const launcher::Plan& plan, const Environment& environment) {
     const std::string path = value_of(environment, "PATH");
     if (auto good = launcher::check_worker_program(plan, path); !good) return good;
-    if (plan.on_failure.empty()) return {};
-    const auto good = launcher::check_program(plan.on_failure, path);
-    if (good) return {};
-    return Error(good.error().code(), "--on-failure: " + good.error().sentence());
+    for (const auto& [option, program] :
+         {std::pair("--on-failure: ", plan.on_failure), std::pair("--on-event: ", plan.on_event)}) {
+        if (program.empty()) continue;
+        const auto good = launcher::check_program(program, path);
+        if (!good) return Error(good.error().code(), option + good.error().sentence());
+    }
+    return {};
 }
 
 // Plans this node's part of a job. Possible errors: usage, and those of read_secret_file().
@@ -248,6 +251,7 @@ std::optional<launcher::JobInput> come_without_workers(launcher::Options options
     options.numa_binding.reset();
     options.virtual_local_rank = false;
     options.on_failure.reset();
+    options.on_event.reset();
     // The plan needs some program that exists. It is never started.
     options.program = "/proc/self/exe";
     options.python.reset();

@@ -12,6 +12,7 @@
 #include "launcher/ctl/ask_job.h"
 #include "launcher/ctl/print_parts.h"
 #include "launcher/ctl/status_text.h"
+#include "rendezvous/control/job_events.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -125,9 +126,10 @@ Result<> ask_events(const CtlCall& call, const std::function<bool(const std::str
     std::optional<control::StatusReply> before;
     bool is_read = true;
     const auto tell = [&](const control::StatusReply& now) {
-        for (const JobEvent& event : events_between(before ? &*before : nullptr, now))
-            is_read = is_read &&
-                      print(call.has("json") ? event_json(event, now) : event_text(event, now));
+        for (const rendezvous::JobEvent& event :
+             rendezvous::events_between(before ? &*before : nullptr, now))
+            is_read = is_read && print(call.has("json") ? rendezvous::event_json(event, now)
+                                                        : rendezvous::event_text(event, now));
         before = now;
     };
     if (!call.has("follow")) {

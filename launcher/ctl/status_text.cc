@@ -65,12 +65,6 @@ std::string nodes_text(const control::StatusReply& job, std::size_t most_nodes) 
            (left_out > 0 ? "and " + count_text(left_out, "node") + " more\n" : "");
 }
 
-// An event of a job's texts, when they have become another.
-void changed(std::vector<JobEvent>& events, const char* kind, const std::string& before,
-             const std::string& now) {
-    if (!now.empty() && now != before) events.push_back({kind, now});
-}
-
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 Json time_or_null(std::int64_t since_1970) {
     return since_1970 > 0 ? Json(utc_text(Duration{since_1970})) : Json();
@@ -135,50 +129,6 @@ std::string status_json(const control::StatusReply& job) {
     json["now"] = time_or_null(job.now());
     json["nodes"] = std::move(nodes);
     return json_text(json);
-}
-
-std::vector<JobEvent> events_between(const control::StatusReply* before,
-                                     const control::StatusReply& now) {
-    static const control::StatusReply kNothing;
-    const control::StatusReply& old = before ? *before : kNothing;
-    std::vector<JobEvent> events;
-    changed(events, "leader", old.leader(), now.leader());
-    if (!events.empty()) events.back().sentence += " leads";
-    changed(events, "stopping", old.stopping(), now.stopping());
-    const bool ran = before && old.runs();
-    if (ran && (!now.runs() || now.generation() != old.generation()))
-        events.push_back({"generation", "generation " + std::to_string(old.generation()) +
-                                            " has ended: " + now.last_failure()});
-    if (now.runs() && (!ran || now.generation() != old.generation()))
-        events.push_back({"generation", "generation " + std::to_string(now.generation()) +
-                                            " runs with " + count_text(now.world_size(), "worker") +
-                                            ": " + now.cause()});
-    changed(events, "waiting", old.waiting_for(), now.waiting_for());
-    changed(events, "standstill", old.standstill(), now.standstill());
-    // Two processes of one host may have one name.
-    std::set<std::pair<std::string, std::string>> states;
-    for (const control::Node& node : old.nodes()) states.emplace(node.name(), node.state());
-    for (const control::Node& node : now.nodes())
-        if (before && !states.contains({node.name(), node.state()}))
-            events.push_back({"node", node.name() + " is " + node.state() +
-                                          (node.why().empty() ? "" : ": " + node.why())});
-    if (now.has_ended() && !old.has_ended())
-        events.push_back({"end", "the job has ended with code " +
-                                     std::to_string(now.ended().code()) + ": " +
-                                     now.ended().sentence()});
-    return events;
-}
-
-std::string event_text(const JobEvent& event, const control::StatusReply& at) {
-    return utc_text(Duration{at.now()}) + "  " + printable(event.sentence) + "\n";
-}
-
-std::string event_json(const JobEvent& event, const control::StatusReply& at) {
-    return json_text(Json{{"time", utc_text(Duration{at.now()})},
-                          {"event", event.kind},
-                          {"sentence", event.sentence},
-                          {"generation", at.generation() >= 0 ? Json(at.generation()) : Json()}},
-                     -1);
 }
 
 }  // namespace ddprun::launcher

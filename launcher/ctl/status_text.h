@@ -1,9 +1,8 @@
-// What ddpctl prints about a running job: a page for people, JSON for programs, and what has changed
-// between two looks. All texts from the job are made printable. Pure.
+// What ddpctl prints about a running job: a page for people, JSON for programs. All texts from the
+// job are made printable. Pure.
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "proto/control.pb.h"
 
@@ -13,15 +12,5 @@ namespace ddprun::launcher {
 // those are shown that are not as they should be, and the others are counted.
 std::string status_text(const control::StatusReply& job, std::size_t most_nodes = 40);
 std::string status_json(const control::StatusReply& job);
-
-// "generation 3 runs with 32 workers: rank 3 … exited with 1". `before`: null at the first look.
-struct JobEvent {
-    std::string kind;  // "leader", "generation", "waiting", "stopping", "standstill", "node", "end"
-    std::string sentence;
-};
-std::vector<JobEvent> events_between(const control::StatusReply* before,
-                                     const control::StatusReply& now);
-std::string event_text(const JobEvent& event, const control::StatusReply& at);
-std::string event_json(const JobEvent& event, const control::StatusReply& at);  // one line
 
 }  // namespace ddprun::launcher

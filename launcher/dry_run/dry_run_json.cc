@@ -132,7 +132,8 @@ Json failure_of(const DryRun& dry) {
             {"hang_timeout_seconds", seconds(plan.limits.hang_timeout)},
             {"hang_timeout_auto", plan.limits.hang_auto},
             {"flight_recorder", plan.recorders.opens_server},
-            {"on_failure", text_or_null(plan.on_failure)}};
+            {"on_failure", text_or_null(plan.on_failure)},
+            {"on_event", text_or_null(plan.on_event)}};
 }
 
 Json output_of(const DryRun& dry) {

@@ -178,6 +178,7 @@ class Writer {
                                       seconds_text(plan_.grace.restart) + " at a restart");
         row("unkillable after", seconds_text(plan_.grace.killed));
         if (!plan_.on_failure.empty()) row("on failure", plan_.on_failure);
+        if (!plan_.on_event.empty()) row("on event", plan_.on_event);
         row("signals that stop", signals(plan_.signals));
         row("passed on", signals(plan_.passed_on));
         if (plan_.stop.in_slurm) slurm_stop();

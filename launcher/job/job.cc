@@ -13,6 +13,7 @@
 #include "base/printable.h"
 #include "base/system/boot_clock.h"
 #include "base/system/random_bytes.h"
+#include "launcher/job/event_program.h"
 #include "launcher/job/job_config.h"
 #include "launcher/job/job_in_slurm.h"
 #include "launcher/job/job_ledger.h"
@@ -140,6 +141,14 @@ class Job {
             secrets());
         if (slurm_) slurm_->serve(*service_);
         service_->listen();
+        if (!plan_.on_event.empty())
+            events_.emplace(
+                loop_, plan_.on_event,
+                [this]() -> std::optional<rendezvous::JobStatus> {
+                    if (!service_->leads()) return std::nullopt;
+                    return service_->status();
+                },
+                [this](const std::string& sentence) { say(Note::Level::warn, sentence); });
         return {};
     }
 
@@ -199,6 +208,7 @@ class Job {
         await_signal(runner);
         if (slurm_) slurm_->watch_for_loss(*service_);
         runner.start();
+        if (events_) events_->begin();
         if (loop_.stopped()) loop_.restart();
         loop_.run();
         signals_.clear();
@@ -240,6 +250,7 @@ class Job {
             say(Note::Level::error, ended.error().sentence());
         const JobVoice::Unread unread = voice_.flush(kFlushLimit);
         tell(ending, unread);
+        if (events_) events_->finish(ending);
         // Only the leader knows that no worker lives on any node; before that the allocation must
         // not be ended.
         if (slurm_ && service_ && service_->leads()) slurm_->end_if_headless();
@@ -326,6 +337,7 @@ class Job {
     std::optional<rendezvous::Secrets> secrets_;  // empty in a job of one node
     JobLedger ledger_{loop_, files_, plan_, input_.ledger_access, voice_.log()};
     std::optional<rendezvous::Service> service_;
+    std::optional<EventProgram> events_;
     boost::asio::steady_timer last_{loop_};
     std::optional<Ending> ending_;
     // Connection to the leader that told us the ending; it closes when the leader leaves.

@@ -104,6 +104,13 @@ constexpr OptionRow kFailure[] = {
      .help = "The leading node calls this program once when the job has failed. The program gets "
              "the report as JSON on its standard input, and is killed after 30 s",
      .set = text<&Options::on_failure>},
+    {.name = "on-event",
+     .placeholder = "PROGRAM",
+     .help =
+         "The leading node calls this program for each event of the job (generations, failures, "
+         "waits, standstills, the end), which it gets as JSON on its standard input. The job "
+         "never waits for it",
+     .set = text<&Options::on_event>},
     {.name = "signals-to-handle",
      .placeholder = "NAME,...",
      .torchrun = true,

@@ -17,6 +17,7 @@ void make_check_plan(Plan& plan, const Options& options, const std::vector<std::
     plan.limits.hang_timeout = {};
     plan.limits.hang_auto = false;
     plan.on_failure.clear();
+    plan.on_event.clear();
     // One worker per node is enough: the check is about nodes.
     plan.slots = 1;
     plan.workers.cpus.clear();

@@ -190,6 +190,7 @@ Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& 
     plan_times(plan, options, allocation.has_value());
     plan.grace.killed = options.unkillable_timeout.value_or(plan.grace.killed);
     plan.on_failure = options.on_failure.value_or("");
+    plan.on_event = options.on_event.value_or("");
     plan_command(plan, options, host);
     plan.workers.role = options.role.value_or(plan.workers.role);
     plan.workers.slurm_env = options.slurm_env.value_or(plan.workers.slurm_env);

@@ -95,7 +95,7 @@ struct Plan {
     std::optional<std::int64_t> job_end;  // since 1970; none: no variable tells it
     std::vector<int> signals;             // that stop the job
     std::vector<int> passed_on;           // that go to this node's workers and stop nothing
-    std::string on_failure;               // a program, looked up in PATH; empty: none
+    std::string on_failure, on_event;     // programs, looked up in PATH; empty: none
     std::string log_dir;                  // empty: there are no files of the workers' output
     agent::Overflow console_overflow = agent::Overflow::block;
     int verbosity = 0;

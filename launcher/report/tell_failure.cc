@@ -2,13 +2,13 @@
 #include "launcher/report/tell_failure.h"
 
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <optional>
 #include <sstream>
 #include <string_view>
 
 #include "base/loop/child_program.h"
+#include "base/loop/run_loop_until.h"
 #include "base/printable.h"
 #include "base/system/careful_open.h"
 #include "launcher/report/failure_json.h"
@@ -53,7 +53,7 @@ bool TellFailure::keep(const std::string& path, const std::string& text) {
     // By the file thread: the log folder may lie on a file system that hangs.
     files_.post([writing, path, text] { writing->written = replace_file(path, text); },
                 [writing] { writing->done = true; });
-    run_until(writing->done, kWriteLimit);
+    run_loop_until(loop_, writing->done, kWriteLimit);
     if (writing->done && writing->written) return true;
     warn_("cannot write the failure report to " + path + ": " +
           (writing->done ? writing->written.error().sentence()
@@ -89,22 +89,7 @@ void TellFailure::call(const std::string& program, const std::string& json) {
     boost::asio::co_spawn(loop_, run_program({program}, json, kProgramLimit, StandardError::ours),
                           called);
     // run_program() ends the program after kProgramLimit. The rest is for killing and reaping it.
-    run_until(done, kProgramLimit + kWriteLimit);
-}
-
-// Runs the loop until `done` or the limit. The loop may have stopped for lack of work.
-void TellFailure::run_until(const bool& done, Duration limit) {
-    boost::asio::steady_timer timer(loop_, limit);
-    bool late = false;
-    timer.async_wait([&late](const boost::system::error_code& error) { late = !error; });
-    while (!done && !late) {
-        if (loop_.stopped()) loop_.restart();
-        loop_.run_one();
-    }
-    timer.cancel();
-    loop_.restart();
-    // Runs the cancelled timer's handler, which refers to this frame.
-    while (loop_.poll_one() != 0) continue;
+    run_loop_until(loop_, done, kProgramLimit + kWriteLimit);
 }
 
 }  // namespace ddprun::launcher

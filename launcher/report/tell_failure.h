@@ -37,7 +37,6 @@ class TellFailure {
     bool keep(const std::string& path, const std::string& text);
     void show(const std::string& output);
     void call(const std::string& program, const std::string& json);
-    void run_until(const bool& done, Duration limit);
 
     boost::asio::io_context& loop_;
     FileThread& files_;

@@ -272,6 +272,25 @@ expect_code 0
 [[ ! -e $work/told ]] || fail "it was called after a success"
 expect_nothing_left
 
+say "--on-event gets each event of the job as JSON, the end at last, and a typing error in it is found before the start"
+printf '#!/bin/sh\n(cat; echo) >>"%s/events"\n' "$work" >"$work/notes"
+chmod +x "$work/notes"
+run 30 --standalone --nproc-per-node=2 --max-restarts=1 --on-event="$work/notes" bash -c \
+    '((TORCHELASTIC_RESTART_COUNT == 1 || RANK == 0)) || { sleep 1; exit 4; }; ((RANK == 0 && TORCHELASTIC_RESTART_COUNT == 0)) && exec sleep 300; sleep 1'
+expect_code 0
+python3 - "$work/events" <<'END' || fail "not the events: $(cat "$work/events")"
+import json, sys
+events = [json.loads(line) for line in open(sys.argv[1]) if line.strip()]
+told = [(event["event"], event["sentence"]) for event in events]
+for kind, part in [("leader", " leads"), ("generation", "generation 0 runs with 2 workers"),
+                   ("generation", "generation 1 runs with 2 workers: rank 1"), ("end", "the job has ended with code 0")]:
+    assert any(kind == event and part in sentence for event, sentence in told), (kind, part)
+assert told[-1][0] == "end", told
+END
+run 30 --standalone --on-event="$work/nowhere" true
+expect_code 2
+expect_in "$work/run.err" '^ddprun: --on-event: program .*nowhere: No such file'
+
 say "all nodes leave together, when the program of --on-failure has ended; that program inherits no socket"
 # It lists its open files and runs until the test lets it end.
 printf '#!/bin/sh\nls -l /proc/self/fd >"%s/fds"; until [ -e "%s/leave" ]; do sleep 0.05; done\n' "$work" "$work" >"$work/slow"

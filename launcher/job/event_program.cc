@@ -1,0 +1,96 @@
+// Looks at the job, and runs the user's program for what is new (event_program.h).
+#include "launcher/job/event_program.h"
+
+#include <boost/asio/co_spawn.hpp>
+#include <utility>
+
+#include "base/loop/child_program.h"
+#include "base/loop/run_loop_until.h"
+#include "base/system/boot_clock.h"
+#include "rendezvous/control/control_messages.h"
+#include "rendezvous/control/job_events.h"
+
+namespace ddprun::launcher {
+namespace {
+
+constexpr auto kLook = std::chrono::milliseconds{250};
+constexpr auto kCallLimit = std::chrono::seconds{30};  // launcher/README.md promises it
+constexpr std::size_t kWaiting = 100;
+
+}  // namespace
+
+EventProgram::EventProgram(boost::asio::io_context& loop, std::string program, Look look, Warn warn)
+    : loop_(loop),
+      program_(std::move(program)),
+      look_(std::move(look)),
+      warn_(std::move(warn)),
+      timer_(loop) {}
+
+void EventProgram::begin() {
+    look(std::nullopt);
+    arm();
+}
+
+void EventProgram::arm() {
+    timer_.expires_after(kLook);
+    timer_.async_wait([this](const boost::system::error_code& error) {
+        if (error) return;
+        look(std::nullopt);
+        arm();
+    });
+}
+
+void EventProgram::look(const std::optional<rendezvous::Ending>& ending) {
+    const auto job = look_();
+    if (!job) return before_.reset();
+    auto now = rendezvous::to_reply(*job, ending, day_now());
+    for (const rendezvous::JobEvent& event :
+         rendezvous::events_between(before_ ? &*before_ : nullptr, now)) {
+        if (waiting_.size() == kWaiting) {
+            waiting_.pop_front();
+            ++left_out_;
+        }
+        waiting_.push_back(rendezvous::event_json(event, now));
+    }
+    before_ = std::move(now);
+    call_next();
+}
+
+void EventProgram::call_next() {
+    idle_ = waiting_.empty() && !calling_;
+    if (calling_ || waiting_.empty()) return;
+    calling_ = true;
+    std::string event = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (const int left_out = std::exchange(left_out_, 0); left_out > 0)
+        event.insert(event.rfind('}'), ",\"left_out\":" + std::to_string(left_out));
+    boost::asio::co_spawn(
+        loop_, run_program({program_}, std::move(event), kCallLimit, StandardError::ours),
+        [this, alive = std::weak_ptr(alive_)](std::exception_ptr, Result<ProgramResult> result) {
+            if (!alive.lock()) return;
+            called(!result             ? result.error().sentence()
+                   : result->code == 0 ? ""
+                   : result->code < 0  ? program_ + " was ended by a signal"
+                                       : program_ + " exited with " + std::to_string(result->code));
+        });
+}
+
+// Its first failure is told: it may fail at each event.
+void EventProgram::called(const std::string& why) {
+    calling_ = false;
+    if (!why.empty() && !std::exchange(warned_, true))
+        warn_("--on-event: " + why + "; further failures are not told");
+    call_next();
+}
+
+void EventProgram::finish(const rendezvous::Ending& ending) {
+    timer_.cancel();
+    look(ending);
+    run_loop_until(loop_, idle_, kCallLimit);
+    if (!idle_)
+        warn_("--on-event: " + std::to_string(waiting_.size()) +
+              " events were not told: " + program_ + " did not end in time");
+    alive_.reset();
+}
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,57 @@
+// Calls the user's --on-event program with each event of the job, while this node leads.
+//
+// The job never waits for it. The program runs beside the job, one call at a time, and is killed
+// after 30 s. Meanwhile 100 events wait; of more the oldest are left out, and the next one says how
+// many ("left_out"). At the end of the job the calls that are due have 30 s together.
+//
+// Events are what has changed between two looks at the job (job_events.h), four times a second. A
+// node that becomes the leader begins with how the job stands.
+//
+// Thread: the loop's.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "proto/control.pb.h"
+#include "rendezvous/model/job_status.h"
+
+namespace ddprun::launcher {
+
+class EventProgram {
+  public:
+    using Look = std::function<std::optional<rendezvous::JobStatus>()>;  // nothing: another leads
+    using Warn = std::function<void(const std::string&)>;
+
+    // Nothing is done before begin().
+    EventProgram(boost::asio::io_context& loop, std::string program, Look look, Warn warn);
+    void begin();
+    // The job has ended. The loop must not be running; this runs it until the last call has ended.
+    void finish(const rendezvous::Ending& ending);
+
+  private:
+    void arm();
+    void look(const std::optional<rendezvous::Ending>& ending);
+    void call_next();
+    void called(const std::string& why);
+
+    boost::asio::io_context& loop_;
+    const std::string program_;
+    Look look_;
+    Warn warn_;
+    boost::asio::steady_timer timer_;
+    std::optional<control::StatusReply> before_;
+    std::deque<std::string> waiting_;
+    int left_out_ = 0;
+    bool calling_ = false;
+    bool warned_ = false;
+    bool idle_ = true;  // nothing waits, and no call runs
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace ddprun::launcher

@@ -1,0 +1,25 @@
+// What has happened in a job between two looks at it: for ddpctl events, and for --on-event. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "proto/control.pb.h"
+
+namespace ddprun::rendezvous {
+
+// "generation 3 runs with 32 workers: rank 3 … exited with 1".
+struct JobEvent {
+    std::string kind;  // "leader", "generation", "waiting", "stopping", "standstill", "node", "end"
+    std::string sentence;
+};
+
+// `before`: null at the first look.
+std::vector<JobEvent> events_between(const control::StatusReply* before,
+                                     const control::StatusReply& now);
+
+std::string event_text(const JobEvent& event, const control::StatusReply& at);
+// One line: time, event, sentence, run_id, generation (null: none yet). What is no UTF-8 is replaced.
+std::string event_json(const JobEvent& event, const control::StatusReply& at);
+
+}  // namespace ddprun::rendezvous
