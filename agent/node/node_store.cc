@@ -5,7 +5,6 @@
 
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/post.hpp>
-#include <set>
 #include <utility>
 
 namespace ddprun::agent {
@@ -15,12 +14,11 @@ namespace {
 constexpr double kPatience = 0.5;
 
 store::WhoMayEnter::Member member_of(const rendezvous::StoreCaller& caller) {
-    store::WhoMayEnter::Member member{
-        caller.peer.node.name, {}, caller.peer.port != 0 && !caller.peer.address.empty()};
+    store::WhoMayEnter::Member member{caller.peer.node.name, {}};
     for (const std::string& text : caller.addresses) {
         boost::system::error_code error;
         const auto address = boost::asio::ip::make_address(text, error);
-        if (!error) member.addresses.insert(address);
+        if (!error) member.addresses.push_back(address);
     }
     return member;
 }
@@ -40,17 +38,16 @@ NodeStore::NodeStore(boost::asio::io_context& loop, Config config, OnContact on_
 // The store calls on its own thread.
 store::ServerOptions NodeStore::options_for(const rendezvous::NodePlace& place) {
     store::ServerOptions options;
-    // Every address of every member, and this host.
-    options.allowed = {boost::asio::ip::address_v4::loopback(),
-                       boost::asio::ip::address_v6::loopback()};
-    for (const rendezvous::StoreCaller& caller : place.callers) {
-        options.members.push_back(member_of(caller));
-        const auto& addresses = options.members.back().addresses;
-        options.allowed->insert(addresses.begin(), addresses.end());
-    }
-    options.user = ::geteuid();
-    options.patience = share(config_.lease, kPatience);
-    options.also_allowed = config_.allow;
+    for (const rendezvous::StoreCaller& caller : place.callers)
+        options.who.members.push_back(member_of(caller));
+    // The first one is this host. Without any member nobody but this host may come in.
+    if (options.who.members.empty()) options.who.members.emplace_back();
+    auto& here = options.who.members.front().addresses;
+    here.emplace_back(boost::asio::ip::address_v4::loopback());
+    here.emplace_back(boost::asio::ip::address_v6::loopback());
+    options.who.user = ::geteuid();
+    options.who.patience = share(config_.lease, kPatience);
+    options.who.also_allowed = config_.allow;
     options.limits = config_.limits;
     const auto on_loop = [this, alive = std::weak_ptr(alive_)](std::function<void()> what) {
         boost::asio::post(loop_, [alive, what = std::move(what)] {
@@ -65,7 +62,7 @@ store::ServerOptions NodeStore::options_for(const rendezvous::NodePlace& place) 
             on_contact_(generation, count);
         });
     };
-    options.ask = [this, on_loop, generation = place.generation](store::OwnersAsked asked) {
+    options.who.ask = [this, on_loop, generation = place.generation](store::OwnersAsked asked) {
         on_loop([this, generation, asked = std::move(asked)] {
             if (store_ && generation == generation_) calls_.ask(asked);
         });

@@ -16,26 +16,9 @@ constexpr int kCallsAtOnce = 8;
 constexpr Duration kCallWithin = std::chrono::seconds{10};
 constexpr std::chrono::milliseconds kPause{50};
 
-rendezvous::SocketEnds ends_of(const store::SocketUsers::Ends& ends) {
+rendezvous::SocketEnds ends_of(const store::Ends& ends) {
     return {store::plain_address(ends.first.address()).to_string(), ends.first.port(),
             store::plain_address(ends.second.address()).to_string(), ends.second.port()};
-}
-
-store::OwnerQuestions::Said said(const rendezvous::SocketOwner& owner) {
-    using Whose = store::Whose;
-    switch (owner.whose) {
-        case rendezvous::Whose::ours:
-            return {Whose::ours, 0};
-        case rendezvous::Whose::other:
-            return {Whose::other, owner.user};
-        case rendezvous::Whose::gone:
-            return {Whose::gone, 0};
-        case rendezvous::Whose::not_here:
-            return {Whose::not_here, 0};
-        case rendezvous::Whose::unknown:
-            break;
-    }
-    return {Whose::unknown, 0};
 }
 
 }  // namespace
@@ -102,8 +85,7 @@ void OwnerCalls::ask(const store::OwnersAsked& question) {
     const auto& line = lines_.at(question.member);
     line->open = rendezvous::AskOwners{++newest_, {}};
     line->asked_as = question.number;
-    for (const store::SocketUsers::Ends& ends : question.sockets)
-        line->open->sockets.push_back(ends_of(ends));
+    for (const store::Ends& ends : question.sockets) line->open->sockets.push_back(ends_of(ends));
     if (line->state == State::up) return line->client->send(*line->open);
     // Else the question follows the answer to the call.
     if (line->state == State::idle) call(line);
@@ -138,10 +120,7 @@ void OwnerCalls::came(const std::shared_ptr<Line>& line, const rendezvous::ToNod
     const auto* owners = std::get_if<rendezvous::Owners>(&message);
     if (!owners || !line->open || line->open->number != owners->number) return;
     line->open.reset();
-    store::OwnersSaid answer{line->member, line->asked_as, {}};
-    for (const rendezvous::SocketOwner& owner : owners->owners)
-        answer.owners.push_back(said(owner));
-    answered_(answer);
+    answered_({line->member, line->asked_as, owners->owners});
 }
 
 void OwnerCalls::lost(const std::shared_ptr<Line>& line) {

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "proto/socket_owner.h"
 #include "rendezvous/model/model.h"
 #include "rendezvous/model/node_place.h"
 #include "rendezvous/model/reach.h"
@@ -177,7 +178,8 @@ struct Inquire {
     bool operator==(const Inquire&) const = default;
 };
 
-// One TCP connection to the workers' store. `from` is the end on the host of the node that is asked.
+// One TCP connection to the workers' store. `from` is the end on the host of the node that is
+// asked.
 struct SocketEnds {
     std::string from;
     std::uint16_t from_port = 0;
@@ -192,7 +194,6 @@ struct AskOwners {
     std::vector<SocketEnds> sockets;
     bool operator==(const AskOwners&) const = default;
 };
-inline constexpr std::size_t kSocketsAsked = 256;  // in one question
 
 // An operator's program asks for the control service (proto/control.proto).
 struct Operate {
@@ -289,21 +290,6 @@ struct Standing {
     Generation held = kNoGeneration;
     EntryNumber entry = kNoEntry;  // newest that it knows
     bool operator==(const Standing&) const = default;
-};
-
-// Whose a connection is, as the kernel of its host says. The numbers are sent: never renumber.
-enum class Whose : int {
-    ours = 0,      // the user of the node that says it, or root
-    other = 1,     // another user
-    gone = 2,      // nobody has it open any more
-    not_here = 3,  // not in this network namespace: a container, or translated addresses
-    unknown = 4,   // this kernel does not tell
-};
-
-struct SocketOwner {
-    Whose whose = Whose::unknown;
-    std::uint32_t user = 0;  // if it is another one
-    bool operator==(const SocketOwner&) const = default;
 };
 
 // The answer to AskOwners: as many owners, in the order of its sockets.

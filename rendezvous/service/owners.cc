@@ -1,9 +1,6 @@
-// From the texts of the question to the kernel's words, and back.
+// From the texts of the question to the kernel's words.
 #include "rendezvous/service/owners.h"
 
-#include <unistd.h>
-
-#include <utility>
 #include <vector>
 
 namespace ddprun::rendezvous {
@@ -18,32 +15,14 @@ SocketUsers::Endpoint endpoint_of(const std::string& address, std::uint16_t port
     return {ip::make_address(address, error), port};
 }
 
-SocketOwner as_said(const SocketUsers::Owner& owner) {
-    switch (owner.kind) {
-        case SocketUsers::Owner::Kind::user:
-            if (owner.uid == 0 || owner.uid == ::geteuid()) return {Whose::ours, 0};
-            return {Whose::other, owner.uid};
-        case SocketUsers::Owner::Kind::gone:
-            return {Whose::gone, 0};
-        case SocketUsers::Owner::Kind::not_here:
-            return {Whose::not_here, 0};
-        case SocketUsers::Owner::Kind::unknown:
-            break;
-    }
-    return {Whose::unknown, 0};
-}
-
 }  // namespace
 
-Owners owners_of(const SocketUsers& users, const AskOwners& asked) {
-    std::vector<SocketUsers::Ends> ends;
+Owners owners_of(SocketUsers& users, const AskOwners& asked) {
+    std::vector<store::Ends> ends;
     for (const SocketEnds& socket : asked.sockets)
         ends.emplace_back(endpoint_of(socket.from, socket.from_port),
                           endpoint_of(socket.to, socket.to_port));
-    Owners answer{asked.number, {}};
-    for (const SocketUsers::Owner& owner : users.owners(ends))
-        answer.owners.push_back(as_said(owner));
-    return answer;
+    return {asked.number, users.owners(ends)};
 }
 
 }  // namespace ddprun::rendezvous

@@ -1,5 +1,5 @@
-// Answers a member's question whose connections to its workers' store are: the user of this process
-// and root count as ours. Shell: it asks the kernel of this host. Thread: any.
+// Answers a member's question whose connections to its workers' store are. Shell: it asks the
+// kernel of this host. Thread: any.
 #pragma once
 
 #include "rendezvous/model/messages.h"
@@ -7,6 +7,6 @@
 
 namespace ddprun::rendezvous {
 
-Owners owners_of(const store::SocketUsers& users, const AskOwners& asked);
+Owners owners_of(store::SocketUsers& users, const AskOwners& asked);
 
 }  // namespace ddprun::rendezvous

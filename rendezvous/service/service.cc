@@ -2,6 +2,8 @@
 // end of the job.
 #include "rendezvous/service/service.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -226,9 +228,10 @@ void Service::State::operator()(const LookLedger& look) {
     });
 }
 
-// A question to the kernel takes some microseconds, and an asker has one question open at a time.
+// An asker has one question open at a time, and the kernel answers one of 256 sockets within about
+// a millisecond. Where it has no socket diagnostics, the time is bounded (store/socket_user.h).
 void Service::State::operator()(const LookUpOwners& look) {
-    if (!socket_users) socket_users.emplace();
+    if (!socket_users) socket_users.emplace(::geteuid());
     sessions.send(look.session, owners_of(*socket_users, look.asked));
 }
 

@@ -21,6 +21,7 @@ namespace {
 constexpr std::size_t kRefusedToName = 256;
 // The timer's clock and the boot clock may differ a little.
 constexpr Duration kLeastWait = std::chrono::milliseconds{1};
+constexpr const char* kWhyFailed = " (no memory or descriptors, or too many connections there)";
 
 // IPv4 as IPv6, as Network keeps it.
 AddressBytes bytes_of(const asio::ip::address& address) {
@@ -29,19 +30,13 @@ AddressBytes bytes_of(const asio::ip::address& address) {
                : asio::ip::make_address_v6(asio::ip::v4_mapped, address.to_v4()).to_bytes();
 }
 
-void make_plain(std::set<asio::ip::address>& addresses) {
-    std::set<asio::ip::address> plain;
-    for (const auto& address : addresses) plain.insert(plain_address(address));
-    addresses = std::move(plain);
-}
-
-// Whether neither side has ended the connection. What a peer has sent before its end could still be
-// read.
-bool is_connected(asio::ip::tcp::socket& socket) {
+// Whether it has not been aborted. What a peer has sent before could still be read. A peer that has
+// only ended its sending half is still there.
+bool is_connection(asio::ip::tcp::socket& socket) {
     tcp_info info{};
     socklen_t size = sizeof info;
     return ::getsockopt(socket.native_handle(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
-           info.tcpi_state == TCP_ESTABLISHED;
+           info.tcpi_state != TCP_CLOSE;
 }
 
 }  // namespace
@@ -58,22 +53,22 @@ Door::Door(const asio::any_io_executor& loop, WhoMayEnter who, Log log, Admit ad
       admit_(std::move(admit)),
       questions_(who_.members.size(), who_.patience),
       timer_(loop) {
-    if (who_.allowed) make_plain(*who_.allowed);
-    for (std::size_t i = 0; who_.ask && i < who_.members.size(); ++i) {
-        if (!who_.members[i].can_be_asked) continue;
-        make_plain(who_.members[i].addresses);
-        for (const auto& one : who_.members[i].addresses) members_at_[one].push_back(i);
-    }
-    if (who_.user) users_.emplace();
+    for (std::size_t i = 0; i < who_.members.size(); ++i)
+        for (const auto& address : who_.members[i].addresses) {
+            auto& there = members_at_[plain_address(address)];
+            if (there.empty() || there.back() != i) there.push_back(i);
+        }
+    if (who_.user) users_.emplace(*who_.user);
 }
 
 void Door::take(tcp::socket socket, const tcp::endpoint& peer) {
-    if (!who_.allowed) return admit_(std::move(socket), peer);
+    if (who_.members.empty()) return admit_(std::move(socket), peer);
     const asio::ip::address address = plain_address(peer.address());
     const AddressBytes bytes = bytes_of(address);
     for (const Network& network : who_.also_allowed)
         if (network.contains(bytes)) return admit_(std::move(socket), peer);
-    if (!who_.allowed->contains(address)) {
+    const auto members = members_at_.find(address);
+    if (members == members_at_.end()) {
         if (refused_.size() < kRefusedToName && refused_.insert(address).second)
             log_("the store refused a connection from " + address.to_string() +
                  ", which is no address of a member of this generation; further ones from there "
@@ -85,33 +80,44 @@ void Door::take(tcp::socket socket, const tcp::endpoint& peer) {
     if (error) return;  // it has gone already
     if (!users_) return admit_(std::move(socket), peer);
     // An address says little within this host, where other users have it, too.
-    if (users_->is_here(address)) {
-        if (is_of_user(peer, ours)) admit_(std::move(socket), peer);
-        return;
-    }
-    const auto members = members_at_.find(address);
-    if (members == members_at_.end()) return admit_(std::move(socket), peer);
-    hold(std::move(socket), peer, ours, members->second);
+    if (!users_->is_here(address)) return hold(std::move(socket), peer, ours, members->second);
+    if (is_of_user(peer, ours)) admit(std::move(socket), peer);
+}
+
+// Always after the answer whose it is: else another user's could have been aborted, and its port
+// taken by ours, between the two.
+void Door::admit(tcp::socket socket, const tcp::endpoint& peer) {
+    if (is_connection(socket)) return admit_(std::move(socket), peer);
+    say_ended(peer);
 }
 
 bool Door::is_of_user(const tcp::endpoint& peer, const tcp::endpoint& ours) {
-    const SocketUsers::Owner owner = users_->owner(peer, ours);
-    switch (owner.kind) {
-        case SocketUsers::Owner::Kind::unknown:
+    const SocketOwner owner = users_->owner(peer, ours);
+    switch (owner.whose) {
+        case Whose::ours:
+            break;
+        case Whose::unknown:
             if (!std::exchange(cannot_ask_, true))
                 log_(
                     "the store takes connections of all users of this host: the kernel has neither "
                     "socket diagnostics nor /proc/net/tcp, and does not tell whose they are");
-            return true;
-        case SocketUsers::Owner::Kind::gone:
-        case SocketUsers::Owner::Kind::not_here:
-            return false;
-        case SocketUsers::Owner::Kind::user:
             break;
+        case Whose::other:
+            refuse_user(peer, "this host", owner.user);
+            return false;
+        case Whose::gone:
+        case Whose::not_here:
+            say_ended(peer);
+            return false;
+        case Whose::failed:
+            if (!std::exchange(failed_here_, true))
+                log_("the store closed the connection of " + name_of(peer) +
+                     ": the kernel of this host could not say whose it is" + kWhyFailed +
+                     "; further ones are not logged; --store-allow=" +
+                     plain_address(peer.address()).to_string() + " admits all users");
+            return false;
     }
-    if (owner.uid == *who_.user || owner.uid == 0) return true;
-    refuse_user(peer, "this host", owner.uid);
-    return false;
+    return true;
 }
 
 void Door::refuse_user(const tcp::endpoint& peer, const std::string& host, std::uint32_t user) {
@@ -132,7 +138,7 @@ void Door::hold(tcp::socket socket, const tcp::endpoint& peer, const tcp::endpoi
 }
 
 void Door::owners_said(const OwnersSaid& said) {
-    silent_.erase(said.member);
+    if (!alive_) return;
     // Those whose time is over must not profit from a late answer.
     questions_.tick(boot_now());
     questions_.answered(said.member, said.number, said.owners);
@@ -156,14 +162,14 @@ void Door::carry_out(const OwnerQuestions::Ask& ask) {
 
 void Door::carry_out(const OwnerQuestions::Admit& admit) {
     Held held = std::move(held_.extract(admit.connection).mapped());
-    if (!is_connected(held.socket)) return say_ended(held.peer);
-    if (admit.not_found_by && not_found_by_.insert(*admit.not_found_by).second)
+    if (is_connection(held.socket) && admit.not_found_by &&
+        not_found_by_.insert(*admit.not_found_by).second)
         log_("the store takes connections from " + plain_address(held.peer.address()).to_string() +
              " by their address, whoever made them: node " +
              who_.members[*admit.not_found_by].name +
              " cannot say whose they are (workers in containers with a network of their own, "
              "translated addresses, a kernel that does not tell)");
-    admit_(std::move(held.socket), held.peer);
+    this->admit(std::move(held.socket), held.peer);
 }
 
 // What it has sent is lost, so somebody may wait for it.
@@ -181,16 +187,17 @@ void Door::carry_out(const OwnerQuestions::Close& close) {
     const std::string& node = who_.members[close.member].name;
     if (close.why == Why::gone) return say_ended(held.peer);
     if (close.why == Why::other_user) return refuse_user(held.peer, "node " + node, close.user);
-    if (!silent_.insert(close.member).second) return;
-    const std::string address = plain_address(held.peer.address()).to_string();
-    log_("the store closed the connection of " + name_of(held.peer) + ": " +
-         (close.why == Why::crowd
-              ? std::to_string(OwnerQuestions::kMostWaiting) +
-                    " connections from there wait until node " + node + " has said whose they are"
-              : "node " + node + " has not said within " + to_text(who_.patience) +
-                    " whose it is; can its service be reached from here?") +
-         "; further ones are not logged until it answers; --store-allow=" + address +
-         " admits all users");
+    if (!closed_for_.emplace(close.member, close.why).second) return;
+    std::string why = "node " + node + " has not said within " + to_text(who_.patience) +
+                      " whose it is; can its service be reached from here?";
+    if (close.why == Why::crowd)
+        why = std::to_string(OwnerQuestions::kMostWaiting) +
+              " connections from there wait until node " + node + " has said whose they are";
+    if (close.why == Why::failed)
+        why = "the kernel of node " + node + " could not say whose it is" + kWhyFailed;
+    log_("the store closed the connection of " + name_of(held.peer) + ": " + why +
+         "; further ones are not logged; --store-allow=" +
+         plain_address(held.peer.address()).to_string() + " admits all users");
 }
 
 // The deadline moves with each arrival; the timer is set anew only if it came too late otherwise.
@@ -208,6 +215,7 @@ void Door::arm() {
 }
 
 void Door::close() {
+    alive_.reset();
     timer_.cancel();
     held_.clear();
 }

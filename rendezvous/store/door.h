@@ -3,15 +3,17 @@
 //
 //   connection ─▶ in --store-allow? ────────────────────────────────────▶ admitted
 //              ─▶ no address of a member? ──────────────────────────────▶ closed
-//              ─▶ of this host: our kernel says whose it is (socket_user.h) ▶ admitted or closed
-//              ─▶ of another host: held unread, a member there is asked
-//                 (owner_questions.h) ─ and still connected? ───────────▶ admitted or closed
+//              ─▶ of this host: our kernel says whose it is (socket_user.h)
+//              ─▶ of another host: held unread, a member there is asked (owner_questions.h)
+//                 and then: is it still a connection? ──────────────────▶ admitted or closed
 //
-// A connection that has ended when the answer comes is closed: its port may have a new owner, and
-// the answer may be about that one.
+// A connection that has been aborted when the answer comes is closed: its port may have a new
+// owner, and the answer may be about that one. While our end is there, nobody else can connect from
+// the same port.
 //
-// What is said, once each: refused addresses and users, members that do not answer or that do not
-// find the connections of their own host. Thread: the store's.
+// What is said, once each: refused addresses and users, and for each member that it does not
+// answer, cannot answer, has too many connections, or does not find those of its own host. Thread:
+// the store's.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -38,31 +40,29 @@ namespace ddprun::store {
 struct OwnersAsked {
     std::size_t member = 0;
     std::int64_t number = 0;
-    std::vector<SocketUsers::Ends> sockets;  // theirs, ours
+    std::vector<Ends> sockets;
 };
 struct OwnersSaid {
     std::size_t member = 0;
     std::int64_t number = 0;
-    std::vector<OwnerQuestions::Said> owners;  // in the order of the sockets
+    std::vector<SocketOwner> owners;  // in the order of the sockets
 };
 
 struct WhoMayEnter {
     struct Member {
         std::string name;
-        std::set<boost::asio::ip::address> addresses;  // of all its interfaces
-        bool can_be_asked = true;
+        std::vector<boost::asio::ip::address> addresses;  // of all its interfaces
     };
-    // Who may connect: all addresses of all interfaces of the members. Empty: anyone. An IPv4
-    // address that arrives mapped into IPv6 counts as IPv4, on both sides.
-    std::optional<std::set<boost::asio::ip::address>> allowed;
-    std::vector<Network> also_allowed;  // besides these, and whoever connects
-    // Whose connections count within this host, besides root's. Empty: everybody's.
-    std::optional<uid_t> user;
-    // Those that are asked about connections from other hosts. Empty: nobody is asked.
+    // From whose addresses one may connect. Empty: from anywhere, whoever it is. An IPv4 address
+    // that is mapped into IPv6 counts as IPv4, here and where it arrives.
     std::vector<Member> members;
-    Duration patience = std::chrono::seconds{5};  // with their answers
-    // Sends a question. The answer goes to Server::owners_said(). It is repeated by the other side
-    // as long as it is not answered. May be called from within a call to the door.
+    std::vector<Network> also_allowed;  // besides these, and whoever connects
+    // Whose connections count, besides root's. Empty: everybody's.
+    std::optional<uid_t> user;
+    Duration patience = std::chrono::seconds{5};  // with the members' answers
+    // Sends a question; needed with `user`. The answer goes to Server::owners_said(). It is
+    // repeated by the other side as long as it is not answered. May be called from within a call to
+    // the door.
     std::function<void(OwnersAsked)> ask;
 };
 
@@ -78,7 +78,7 @@ class Door {
     void take(tcp::socket socket, const tcp::endpoint& peer);
     void owners_said(const OwnersSaid& said);
     std::size_t waiting() const { return held_.size(); }
-    void close();  // closes those that wait
+    void close();  // closes those that wait; an answer does nothing any more
 
   private:
     struct Held {
@@ -94,6 +94,7 @@ class Door {
     void carry_out(const OwnerQuestions::Ask& ask);
     void carry_out(const OwnerQuestions::Admit& admit);
     void carry_out(const OwnerQuestions::Close& close);
+    void admit(tcp::socket socket, const tcp::endpoint& peer);
     void say_ended(const tcp::endpoint& peer);
     void arm();
     void refuse_user(const tcp::endpoint& peer, const std::string& host, std::uint32_t user);
@@ -102,7 +103,7 @@ class Door {
     Log log_;
     Admit admit_;
     std::optional<SocketUsers> users_;  // if somebody is asked for
-    // Who is asked about connections from an address.
+    // Who is asked about connections from an address. From others nobody comes in.
     std::map<boost::asio::ip::address, std::vector<OwnerQuestions::Member>> members_at_;
     OwnerQuestions questions_;
     OwnerQuestions::Connection newest_ = 0;
@@ -112,9 +113,10 @@ class Door {
     // What has been said already.
     std::set<boost::asio::ip::address> refused_;
     std::set<std::pair<std::string, std::uint32_t>> refused_users_;  // host, user
-    std::set<OwnerQuestions::Member> silent_, not_found_by_;
-    bool cannot_ask_ = false, ended_ = false;
-    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+    std::set<std::pair<OwnerQuestions::Member, OwnerQuestions::Why>> closed_for_;
+    std::set<OwnerQuestions::Member> not_found_by_;
+    bool cannot_ask_ = false, failed_here_ = false, ended_ = false;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // until close()
 };
 
 // "10.0.0.7:" or "[fd00::7]:", for the port to follow.

@@ -30,7 +30,8 @@ void OwnerQuestions::ask(Member member) {
     effects_.push_back(std::move(question));
 }
 
-void OwnerQuestions::answered(Member member, std::int64_t number, const std::vector<Said>& said) {
+void OwnerQuestions::answered(Member member, std::int64_t number,
+                              const std::vector<SocketOwner>& said) {
     if (member >= members_.size()) return;
     Questions& of = members_[member];
     if (!of.open || of.open->number != number || of.open->connections.size() != said.size()) return;
@@ -41,7 +42,7 @@ void OwnerQuestions::answered(Member member, std::int64_t number, const std::vec
     ask(member);
 }
 
-void OwnerQuestions::judge(Place place, const Said& said) {
+void OwnerQuestions::judge(Place place, const SocketOwner& said) {
     const Connection connection = place->first;
     Waiting& waiting = place->second;
     const Member member = waiting.member();
@@ -49,6 +50,7 @@ void OwnerQuestions::judge(Place place, const Said& said) {
     if (said.whose == Whose::other)
         return end(place, Close{connection, Why::other_user, member, said.user});
     if (said.whose == Whose::gone) return end(place, Close{connection, Why::gone, member});
+    if (said.whose == Whose::failed) return end(place, Close{connection, Why::failed, member});
     if (waiting.asked + 1 == waiting.members.size()) return end(place, Admit{connection, member});
     --members_[member].waiting;
     ++waiting.asked;

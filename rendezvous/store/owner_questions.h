@@ -32,24 +32,17 @@
 #include <vector>
 
 #include "base/time.h"
+#include "proto/socket_owner.h"
 
 namespace ddprun::store {
-
-// Whose a connection is, by the word of a member. As in rendezvous/model/messages.h.
-enum class Whose { ours, other, gone, not_here, unknown };
 
 class OwnerQuestions {
   public:
     using Connection = std::uint64_t;  // grows with each arrival
     using Member = std::size_t;
 
-    static constexpr std::size_t kBatch = 256;         // connections in one question
-    static constexpr std::size_t kMostWaiting = 1024;  // for the same member
-
-    struct Said {
-        Whose whose = Whose::unknown;
-        std::uint32_t user = 0;  // if it is another one
-    };
+    static constexpr std::size_t kBatch = kSocketsAsked;  // connections in one question
+    static constexpr std::size_t kMostWaiting = 1024;     // for the same member
 
     struct Ask {
         Member member = 0;
@@ -62,7 +55,7 @@ class OwnerQuestions {
         std::optional<Member> not_found_by = {};  // then only its address speaks for it
         bool operator==(const Admit&) const = default;
     };
-    enum class Why { other_user, gone, no_answer, crowd };
+    enum class Why { other_user, gone, failed, no_answer, crowd };
     struct Close {
         Connection connection = 0;
         Why why = Why::gone;
@@ -78,7 +71,7 @@ class OwnerQuestions {
 
     // A connection from the address of these members, one at least.
     void arrived(Time now, Connection connection, std::vector<Member> members);
-    void answered(Member member, std::int64_t number, const std::vector<Said>& said);
+    void answered(Member member, std::int64_t number, const std::vector<SocketOwner>& said);
     void tick(Time now);
     // When tick() has something to do; kNever.
     Time next_deadline() const;
@@ -100,7 +93,7 @@ class OwnerQuestions {
     using Place = std::map<Connection, Waiting>::iterator;
 
     void ask(Member member);
-    void judge(Place place, const Said& said);
+    void judge(Place place, const SocketOwner& said);
     void end(Place place, Effect how);
     void forget_closed(std::deque<Connection>& queue) const;
 

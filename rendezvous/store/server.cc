@@ -36,7 +36,7 @@ Server::Server(Acceptors acceptors, ServerOptions options)
       key_values_(options_.limits),
       read_buffer_(kReadBuffer),
       door_(
-          acceptors.front().get_executor(), options_,
+          acceptors.front().get_executor(), std::move(options_.who),
           [this](const std::string& sentence) { log(sentence); },
           [this](tcp::socket socket, const tcp::endpoint& peer) {
               admit(std::move(socket), peer);

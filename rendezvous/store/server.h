@@ -27,7 +27,8 @@
 namespace ddprun::store {
 
 // Who may connect, the limits, and what to report.
-struct ServerOptions : WhoMayEnter {
+struct ServerOptions {
+    WhoMayEnter who;
     Limits limits;
     // The dialect of clients without a greeting; `legacy` decides by how they send (see Dialect).
     Dialect legacy = Dialect::legacy;

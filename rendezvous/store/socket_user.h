@@ -1,9 +1,14 @@
-// Which user of this host owns an end of a TCP connection. TCP itself does not say; the kernel's socket diagnostics do (sock_diag(7), a question of some microseconds), and
-// /proc/net/tcp where they are not there.
+// Whose an end of a TCP connection on this host is. TCP itself does not say; the kernel's socket
+// diagnostics do (sock_diag(7), a question of some microseconds), and /proc/net/tcp where they are
+// not there.
 //
-// Only the owner of an open socket counts. The kernel gives an end that its process has closed to
-// user 0, and what such a process has sent can still be read from our end: everybody could write as
-// root that way.
+// - A socket that is bound to an interface (SO_BINDTODEVICE, which everybody may; link-local IPv6)
+//   is found only by a question that names the interface. So whatever is not found is asked for
+//   with each one, up to kMostInterfaces.
+// - "There is no such socket" and "there are no diagnostics of TCP" are one and the same answer.
+//   Until the diagnostics have found something, the table is read, too; also after any error.
+// - The table is read once for all questions, and no more than kMostLines of it: that takes 0.2 s.
+// - What an error leaves open is `failed`, never `unknown`: nobody is let in by it.
 //
 // Thread: that of its owner. Nothing waits for anything but the kernel.
 #pragma once
@@ -12,13 +17,12 @@
 
 #include <boost/asio/ip/tcp.hpp>
 #include <cstdint>
-#include <map>
-#include <optional>
+#include <set>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/system/unique_fd.h"
+#include "rendezvous/store/socket_table.h"
 
 namespace ddprun::store {
 
@@ -26,42 +30,36 @@ class SocketUsers {
   public:
     using Endpoint = boost::asio::ip::tcp::endpoint;
 
-    struct Owner {
-        enum class Kind {
-            user,      // `uid` has it open
-            gone,      // no process has it open any more
-            not_here,  // there is none in this network namespace
-            unknown,   // this kernel does not tell
-        };
-        Kind kind = Kind::unknown;
-        uid_t uid = 0;
-    };
+    static constexpr std::size_t kMostInterfaces = 64;
+    static constexpr std::size_t kMostLines = 100'000;  // of each table
 
-    SocketUsers();
+    // `user`: whose sockets are ours, besides root's.
+    explicit SocketUsers(uid_t user);
 
     // Whether the address is one of this host, as of the time when this object was made.
     bool is_here(const boost::asio::ip::address& address) const;
 
-    // Who owns the socket of this host with the local address `theirs` that is connected to `ours`.
-    // An IPv4 address mapped into IPv6 counts as IPv4.
-    Owner owner(const Endpoint& theirs, const Endpoint& ours) const;
-    // The same for many connections, each theirs and ours.
-    using Ends = std::pair<Endpoint, Endpoint>;
-    std::vector<Owner> owners(const std::vector<Ends>& all) const;
+    // Whose the socket of this host is that has the local address `theirs` and is connected to
+    // `ours`. An IPv4 address mapped into IPv6 counts as IPv4.
+    SocketOwner owner(const Endpoint& theirs, const Endpoint& ours);
+    // The same for many connections.
+    std::vector<SocketOwner> owners(const std::vector<Ends>& all);
 
   private:
-    Endpoint with_scope(const Endpoint& theirs) const;
+    SocketOwner ask(const Ends& ends, std::vector<unsigned>& interfaces);
+    SocketOwner ask_kernel(const Ends& ends, unsigned interface);
+    void open_diagnostics();
 
-    UniqueFd diagnostics_;               // -1: there are none
-    mutable bool has_answered_ = false;  // the diagnostics: what they do not know is not there
-    // With the interface of link-local addresses, else 0.
-    std::map<boost::asio::ip::address, std::uint32_t> here_;
+    uid_t user_;
+    UniqueFd diagnostics_;        // -1: there are none, for the reason in without_
+    int without_ = 0;             // errno
+    bool has_found_ = false;      // the diagnostics: what they do not find is not there
+    std::uint32_t question_ = 0;  // number of the newest
+    std::set<boost::asio::ip::address> here_;
 };
 
-// The same from a text in the form of /proc/net/tcp or /proc/net/tcp6. Nothing: it is not in it.
-// Pure.
-std::optional<SocketUsers::Owner> owner_in_table(std::string_view table,
-                                                 const SocketUsers::Endpoint& theirs,
-                                                 const SocketUsers::Endpoint& ours);
+// What a message of the diagnostics says: not_here if there is no such socket or no diagnostics of
+// TCP, unknown if this process may not ask, failed if something went wrong. Pure.
+SocketOwner read_diagnosis(std::string_view message, uid_t user);
 
 }  // namespace ddprun::store

@@ -231,7 +231,7 @@ void each_field(auto& v, Is<Standing> auto& standing) {
 
 // Any 32-bit number may be a user's.
 void each_field(auto& v, Is<SocketOwner> auto& owner) {
-    v(DDPRUN_FIELD(whose), owner.whose, up_to(Whose::unknown));
+    v(DDPRUN_FIELD(whose), owner.whose, up_to(Whose::failed));
     v(DDPRUN_FIELD(user), owner.user, Whole{0, UINT32_MAX});
 }
 

@@ -19,7 +19,6 @@ using testing::ElementsAre;
 using testing::Field;
 using testing::IsEmpty;
 using testing::SizeIs;
-using Whose = store::Whose;
 
 const std::string kSecret = "a secret of all nodes", kOther = "a secret of others only";
 

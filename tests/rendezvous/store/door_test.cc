@@ -6,13 +6,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
 #include <cstdlib>
 #include <deque>
 #include <future>
-#include <set>
 
 #include "tests/rendezvous/store/loopback.h"
 
@@ -32,7 +35,7 @@ const std::string kGreeting = encode({Operation::validate, {}, {}, 0});
 const std::string kPing = kGreeting + encode({Operation::ping, {}, {}, 7});
 const std::string kPong = nonce_reply(ConnectionId(), 7).bytes;
 const std::string kAdd = kGreeting + encode({Operation::add, {"/n"}, {}, 1});
-const OwnerQuestions::Said kOurs{Whose::ours, 0};
+const SocketOwner kOurs{Whose::ours, 0};
 
 bool run(const std::string& command) { return std::system(command.c_str()) == 0; }
 
@@ -109,13 +112,12 @@ class StoreDoor : public testing::Test {
     // A store on all addresses, with a member on the other host.
     void open(Duration patience = kLong, Limits limits = {}) {
         ServerOptions options;
-        options.allowed = std::set{make_address("10.7.0.1"), make_address("10.7.0.2")};
-        options.user = ::geteuid();
-        options.members = {{"here", {make_address("10.7.0.1")}},
-                           {"there", {make_address("10.7.0.2")}}};
-        options.patience = patience;
+        options.who.members = {{"here", {make_address("10.7.0.1")}},
+                               {"there", {make_address("10.7.0.2")}}};
+        options.who.user = ::geteuid();
+        options.who.patience = patience;
         options.limits = limits;
-        options.ask = [this](OwnersAsked asked) {
+        options.who.ask = [this](OwnersAsked asked) {
             const std::lock_guard lock(mutex_);
             asked_.push_back(std::move(asked));
             changed_.notify_all();
@@ -124,6 +126,13 @@ class StoreDoor : public testing::Test {
     }
     std::unique_ptr<Raw> from_there() {
         return other_->on([this] { return std::make_unique<Raw>(loopback_->port, "10.7.0.1"); });
+    }
+    // With a socket of the test's own; one that is open already lives there.
+    void connect_there(tcp::socket& socket) {
+        other_->on([&] {
+            socket.connect({make_address("10.7.0.1"), loopback_->port});
+            return true;
+        });
     }
     std::unique_ptr<Raw> from_here() { return std::make_unique<Raw>(loopback_->port, "10.7.0.1"); }
     // The next question; the test fails if none comes.
@@ -137,10 +146,13 @@ class StoreDoor : public testing::Test {
         asked_.pop_front();
         return next;
     }
-    void answer(const OwnersAsked& question, OwnerQuestions::Said said) {
-        loopback_->store->owners_said(
-            {question.member, question.number,
-             std::vector<OwnerQuestions::Said>(question.sockets.size(), said)});
+    // What the member says, which looks in its own namespace.
+    SocketOwner who_there(const OwnersAsked& asked) {
+        return other_->on([&] { return SocketUsers(::geteuid()).owners(asked.sockets); }).at(0);
+    }
+    void answer(const OwnersAsked& question, SocketOwner said) {
+        loopback_->store->owners_said({question.member, question.number,
+                                       std::vector<SocketOwner>(question.sockets.size(), said)});
     }
     // One that is served shows that the store has seen all that came before.
     void expect_served(Raw& client) {
@@ -149,6 +161,7 @@ class StoreDoor : public testing::Test {
     }
 
     OtherHost* other_ = nullptr;
+    boost::asio::io_context loop_;
     std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<OwnersAsked> asked_;
@@ -166,10 +179,8 @@ TEST_F(StoreDoor, HoldsAConnectionUnreadUntilItsMemberHasSpoken) {
     EXPECT_EQ(plain_address(asked.sockets[0].second.address()), make_address("10.7.0.1"));
     EXPECT_EQ(asked.sockets[0].second.port(), loopback_->port);
     // The member finds it in its own namespace, and here it is not.
-    const auto there = other_->on([&] { return SocketUsers().owners(asked.sockets); });
-    EXPECT_EQ(there.at(0).kind, SocketUsers::Owner::Kind::user);
-    EXPECT_EQ(there.at(0).uid, ::geteuid());
-    EXPECT_EQ(SocketUsers().owners(asked.sockets).at(0).kind, SocketUsers::Owner::Kind::not_here);
+    EXPECT_EQ(who_there(asked), kOurs);
+    EXPECT_EQ(SocketUsers(::geteuid()).owners(asked.sockets).at(0).whose, Whose::not_here);
     // Meanwhile others are served, and it is not.
     const auto neighbour = from_here();
     neighbour->send(kAdd);
@@ -195,14 +206,16 @@ TEST_F(StoreDoor, RefusesOtherUsersOfOtherHosts) {
     EXPECT_EQ(loopback_->store->contacts(), 0u);
 }
 
-// The stranger has ended its connection, and a worker got the same port: the answer is about the
+// The stranger has aborted its connection, and a worker got the same port: the answer is about the
 // worker. What the stranger has sent could still be read.
 TEST_F(StoreDoor, WhoHasEndedIsNotServedWhateverIsSaid) {
     open();
-    auto stranger = from_there();
-    stranger->send(kAdd);
+    tcp::socket stranger(loop_);
+    connect_there(stranger);
+    boost::asio::write(stranger, boost::asio::buffer(kAdd));
     const OwnersAsked asked = question();
-    stranger.reset();
+    stranger.set_option(boost::asio::socket_base::linger(true, 0));
+    stranger.close();
     // Until its end is here, which the kernel of this host says.
     const auto ended = [&] {
         return run("! ss -Htn state established '( sport = :" + std::to_string(loopback_->port) +
@@ -216,6 +229,62 @@ TEST_F(StoreDoor, WhoHasEndedIsNotServedWhateverIsSaid) {
         << "the request of one who has gone was served";
     EXPECT_THAT(loopback_->wait_for_line("had ended before its host said whose it was"),
                 HasSubstr("--store-allow=10.7.0.2"));
+}
+
+// A client that has said all still gets its answer. One that is gone has no owner.
+TEST_F(StoreDoor, ServesWhoHasOnlyEndedItsSendingHalf) {
+    open();
+    tcp::socket half(loop_);
+    connect_there(half);
+    boost::asio::write(half, boost::asio::buffer(kAdd));
+    half.shutdown(tcp::socket::shutdown_send);
+    const OwnersAsked asked = question();
+    EXPECT_EQ(who_there(asked), kOurs);
+    answer(asked, kOurs);
+    std::string reply(8, '\0');
+    boost::asio::read(half, boost::asio::buffer(reply));
+    EXPECT_EQ(reply, number_reply(ConnectionId(), 1).bytes);
+    auto gone = from_there();
+    const OwnersAsked next = question();
+    gone.reset();
+    EXPECT_EQ(who_there(next).whose, Whose::gone);
+}
+
+// A stranger on the other host, whose socket is bound to the interface there. Nobody needs a
+// privilege for that, and the kernel finds such a socket only by the interface.
+TEST_F(StoreDoor, NamesWhoIsBoundToAnInterface) {
+    open();
+    constexpr int kStranger = 65534;
+    tcp::socket bound(loop_);
+    other_->on([&] {
+        // This thread only. The user of a socket is who made it.
+        ::syscall(SYS_setresuid, -1, kStranger, -1);
+        bound.open(tcp::v4());
+        ::syscall(SYS_setresuid, -1, 0, -1);
+        return ::setsockopt(bound.native_handle(), SOL_SOCKET, SO_BINDTODEVICE, "there", 6);
+    });
+    connect_there(bound);
+    const OwnersAsked asked = question();
+    EXPECT_EQ(who_there(asked), (SocketOwner{Whose::other, kStranger}));
+}
+
+// A link-local address is one only together with its interface, which only its own host knows.
+TEST_F(StoreDoor, NamesWhoHasALinkLocalAddress) {
+    if (!run("ip addr add fe80::1/64 dev here nodad") ||
+        !other_->on([] { return run("ip addr add fe80::2/64 dev there nodad"); }))
+        GTEST_SKIP() << "no IPv6 here";
+    tcp::acceptor acceptor(loop_, {tcp::v6(), 0});
+    tcp::socket worker(loop_);
+    other_->on([&] {
+        worker.connect({make_address("fe80::1%there"), acceptor.local_endpoint().port()});
+        return true;
+    });
+    tcp::endpoint peer;
+    const tcp::socket accepted = acceptor.accept(peer);
+    const Ends ends{{plain_address(peer.address()), peer.port()},
+                    {plain_address(make_address("fe80::1")), acceptor.local_endpoint().port()}};
+    EXPECT_EQ(plain_address(peer.address()), make_address("fe80::2"));
+    EXPECT_EQ(who_there({1, 1, {ends}}), kOurs);
 }
 
 // A member that is frozen, or dies, in the middle of a question.
@@ -252,6 +321,69 @@ TEST_F(StoreDoor, TakesByAddressWhatItsMemberDoesNotFind) {
     }
     ASSERT_THAT(loopback_->lines(), SizeIs(1)) << "said once";
     EXPECT_THAT(loopback_->lines()[0], HasSubstr("by their address, whoever made them"));
+}
+
+// Whose kernel has no memory left is not taken for a container.
+TEST_F(StoreDoor, ClosesWhoseOwnerCouldNotBeSaid) {
+    open();
+    for (int i = 0; i < 2; ++i) {
+        const auto worker = from_there();
+        answer(question(), {Whose::failed, 0});
+        EXPECT_TRUE(worker->ends());
+    }
+    ASSERT_THAT(loopback_->lines(), SizeIs(1)) << "said once";
+    EXPECT_THAT(loopback_->lines()[0], HasSubstr("the kernel of node there could not say whose"));
+}
+
+// A stranger keeps more connections open than may wait, while the member answers all the time.
+TEST_F(StoreDoor, SaysOnceThatThereIsACrowd) {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+    open();
+    std::deque<std::unique_ptr<Raw>> crowd;
+    for (std::size_t i = 0; i < OwnerQuestions::kMostWaiting; ++i) crowd.push_back(from_there());
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_TRUE(from_there()->ends());
+        // Makes room for some, which is taken at once.
+        const OwnersAsked asked = question();
+        answer(asked, {Whose::other, 1001});
+        for (std::size_t one = 0; one < asked.sockets.size(); ++one) {
+            EXPECT_TRUE(crowd.front()->ends());
+            crowd.pop_front();
+        }
+        while (crowd.size() < OwnerQuestions::kMostWaiting) crowd.push_back(from_there());
+    }
+    ASSERT_THAT(loopback_->lines(), SizeIs(2));
+    EXPECT_THAT(loopback_->lines()[0], HasSubstr("1024 connections from there wait until node"));
+    EXPECT_THAT(loopback_->lines()[1], HasSubstr("of user 1001"));
+}
+
+// The store is stopped; a member's answer is still on its way.
+TEST_F(StoreDoor, AnAnswerAfterTheEndDoesNothing) {
+    WhoMayEnter who;
+    who.members = {{"here", {make_address("10.7.0.1")}}, {"there", {make_address("10.7.0.2")}}};
+    who.user = ::geteuid();
+    std::vector<OwnersAsked> asked;
+    who.ask = [&](OwnersAsked one) { asked.push_back(std::move(one)); };
+    int admitted = 0;
+    Door door(
+        loop_.get_executor(), std::move(who), [](const std::string&) {},
+        [&](tcp::socket, const tcp::endpoint&) { ++admitted; });
+    tcp::acceptor acceptor(loop_, {make_address("10.7.0.1"), 0});
+    const auto worker = other_->on(
+        [&] { return std::make_unique<Raw>(acceptor.local_endpoint().port(), "10.7.0.1"); });
+    tcp::endpoint peer;
+    tcp::socket accepted = acceptor.accept(peer);
+    door.take(std::move(accepted), peer);
+    ASSERT_THAT(asked, SizeIs(1));
+    EXPECT_EQ(door.waiting(), 1u);
+    door.close();
+    EXPECT_TRUE(worker->ends());
+    door.owners_said({1, asked[0].number, {kOurs}});
+    loop_.poll();
+    EXPECT_EQ(admitted, 0);
 }
 
 // Those that wait count as connections: a flood of them leaves descriptors for the others.

@@ -17,7 +17,6 @@ using Ask = OwnerQuestions::Ask;
 using Admit = OwnerQuestions::Admit;
 using Close = OwnerQuestions::Close;
 using Why = OwnerQuestions::Why;
-using Said = OwnerQuestions::Said;
 using Effects = std::vector<OwnerQuestions::Effect>;
 
 Time at(double seconds) {
@@ -25,7 +24,7 @@ Time at(double seconds) {
 }
 
 constexpr Duration kPatience = std::chrono::seconds{5};
-const Said kOurs{Whose::ours, 0}, kNotHere{Whose::not_here, 0};
+const SocketOwner kOurs{Whose::ours, 0}, kNotHere{Whose::not_here, 0};
 
 // A connection arrives from the host of these members.
 Effects arrives(OwnerQuestions& questions, double now, std::uint64_t connection,
@@ -34,7 +33,7 @@ Effects arrives(OwnerQuestions& questions, double now, std::uint64_t connection,
     return questions.take();
 }
 Effects says(OwnerQuestions& questions, std::size_t member, std::int64_t number,
-             const std::vector<Said>& said) {
+             const std::vector<SocketOwner>& said) {
     questions.answered(member, number, said);
     return questions.take();
 }
@@ -55,6 +54,13 @@ TEST(OwnerQuestions, OtherUsersAndThoseThatAreGoneAreClosed) {
     EXPECT_THAT(says(questions, 0, 2, {{Whose::gone, 0}}), ElementsAre(Close{2, Why::gone, 0}));
 }
 
+// The kernel there had no memory: that is no reason to trust the address.
+TEST(OwnerQuestions, AFailureLetsNobodyIn) {
+    OwnerQuestions questions(2, kPatience);
+    arrives(questions, 0, 1, {0, 1});
+    EXPECT_THAT(says(questions, 0, 1, {{Whose::failed, 0}}), ElementsAre(Close{1, Why::failed, 0}));
+}
+
 // What arrives while a question is open goes into the next one. No question is larger than a
 // message may be.
 TEST(OwnerQuestions, ACrowdIsAskedForInBatches) {
@@ -64,7 +70,8 @@ TEST(OwnerQuestions, ACrowdIsAskedForInBatches) {
     std::vector<std::uint64_t> batch(OwnerQuestions::kBatch);
     std::iota(batch.begin(), batch.end(), 2);
     EXPECT_THAT(says(questions, 0, 1, {kOurs}), ElementsAre(Admit{1}, Ask{0, 2, batch}));
-    const Effects effects = says(questions, 0, 2, std::vector<Said>(OwnerQuestions::kBatch, kOurs));
+    const Effects effects =
+        says(questions, 0, 2, std::vector<SocketOwner>(OwnerQuestions::kBatch, kOurs));
     ASSERT_THAT(effects, SizeIs(OwnerQuestions::kBatch + 1));
     EXPECT_THAT(std::get<Ask>(effects.back()).connections, SizeIs(44));
 }
