@@ -31,9 +31,10 @@ NodeStore::NodeStore(boost::asio::io_context& loop, Config config, OnContact on_
       on_contact_(std::move(on_contact)),
       log_(std::move(log)),
       port_(config_.one_node),
-      calls_(loop, config_.self, config_.secrets, log_, [this](const store::OwnersSaid& said) {
-          if (store_) store_->owners_said(said);
-      }) {}
+      calls_(loop, config_.self, config_.secrets, share(config_.lease, kPatience), log_,
+             [this](const store::OwnersSaid& said) {
+                 if (store_) store_->owners_said(said);
+             }) {}
 
 // The store calls on its own thread.
 store::ServerOptions NodeStore::options_for(const rendezvous::NodePlace& place) {

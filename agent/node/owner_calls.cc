@@ -1,6 +1,11 @@
 // One line to each member: its client, and the question that is open on it.
 #include "agent/node/owner_calls.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
 #include <boost/asio/steady_timer.hpp>
 #include <map>
 #include <optional>
@@ -12,20 +17,28 @@
 namespace ddprun::agent {
 namespace {
 
-constexpr int kCallsAtOnce = 8;
 constexpr Duration kCallWithin = std::chrono::seconds{10};
-constexpr std::chrono::milliseconds kPause{50};
+constexpr Duration kFirstPause = std::chrono::milliseconds{50};
+constexpr Duration kLongestPause = std::chrono::seconds{1};
+constexpr int kDeadAfter = 4;  // of the patience, one part in so many
 
 rendezvous::SocketEnds ends_of(const store::Ends& ends) {
     return {store::plain_address(ends.first.address()).to_string(), ends.first.port(),
             store::plain_address(ends.second.address()).to_string(), ends.second.port()};
 }
 
+// The kernel ends the connection if nothing is confirmed for so long.
+void end_if_dead(int socket, Duration after) {
+    const auto milliseconds =
+        static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(after).count());
+    ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, sizeof milliseconds);
+}
+
 }  // namespace
 
 struct OwnerCalls::Line {
     Line(boost::asio::io_context& loop, rendezvous::Peer peer)
-        : peer(std::move(peer)), pause(loop) {}
+        : peer(std::move(peer)), again(loop) {}
 
     const rendezvous::Peer peer;
     std::size_t member = 0;  // its place in this generation
@@ -33,15 +46,18 @@ struct OwnerCalls::Line {
     // One for all calls, since it says each of its sentences once.
     std::unique_ptr<rendezvous::Client> client;
     std::optional<rendezvous::AskOwners> open;
-    std::int64_t asked_as = 0;        // the number that the store gave to this question
-    boost::asio::steady_timer pause;  // before it is called again
+    std::int64_t asked_as = 0;  // the number that the store gave to this question
+    Time until{};               // when nobody waits for the answer any more
+    Duration pause = kFirstPause;
+    boost::asio::steady_timer again;  // ends the pause before the next call
 };
 
 OwnerCalls::OwnerCalls(boost::asio::io_context& loop, rendezvous::Hello self,
-                       rendezvous::Secrets* secrets, Log log, Answered answered)
+                       rendezvous::Secrets* secrets, Duration patience, Log log, Answered answered)
     : loop_(loop),
       self_(std::move(self)),
       secrets_(secrets),
+      patience_(patience),
       log_(std::move(log)),
       answered_(std::move(answered)) {}
 
@@ -49,6 +65,7 @@ OwnerCalls::~OwnerCalls() { end(); }
 
 void OwnerCalls::end() {
     lines_.clear();  // a client's destructor ends its connection, and no callback comes any more
+    asked_.clear();
     early_.clear();
     calling_ = 0;
 }
@@ -56,6 +73,7 @@ void OwnerCalls::end() {
 void OwnerCalls::begin(const std::vector<rendezvous::StoreCaller>& members) {
     std::map<rendezvous::NodeId, std::shared_ptr<Line>> before;
     for (const auto& line : std::exchange(lines_, {})) before.emplace(line->peer.node, line);
+    asked_.clear();
     early_.clear();
     calling_ = 0;
     std::set<std::vector<std::string>> hosts;
@@ -71,12 +89,17 @@ void OwnerCalls::begin(const std::vector<rendezvous::StoreCaller>& members) {
         if (hosts.insert(member.addresses).second && !lines_.empty()) early_.push_back(line);
         lines_.push_back(std::move(line));
     }
-    call_early();
+    call_next();
 }
 
-void OwnerCalls::call_early() {
-    for (; calling_ < kCallsAtOnce && !early_.empty(); early_.pop_front()) {
-        const auto line = early_.front().lock();
+void OwnerCalls::call_next() {
+    call_next_of(asked_, kCalls);
+    call_next_of(early_, kEarlyCalls);
+}
+
+void OwnerCalls::call_next_of(Queue& queue, int most) {
+    for (; calling_ < most && !queue.empty(); queue.pop_front()) {
+        const auto line = queue.front().lock();
         if (line && line->state == State::idle && line->peer.port != 0) call(line);
     }
 }
@@ -85,14 +108,16 @@ void OwnerCalls::ask(const store::OwnersAsked& question) {
     const auto& line = lines_.at(question.member);
     line->open = rendezvous::AskOwners{++newest_, {}};
     line->asked_as = question.number;
+    line->until = boot_now() + patience_;
     for (const store::Ends& ends : question.sockets) line->open->sockets.push_back(ends_of(ends));
     if (line->state == State::up) return line->client->send(*line->open);
     // Else the question follows the answer to the call.
-    if (line->state == State::idle) call(line);
+    asked_.push_back(line);
+    call_next();
 }
 
 void OwnerCalls::call(const std::shared_ptr<Line>& line) {
-    line->pause.cancel();
+    line->again.cancel();
     if (!line->client) {
         rendezvous::Client::Callbacks callbacks;
         callbacks.on_up = [](const std::string&) {};
@@ -110,12 +135,18 @@ void OwnerCalls::call(const std::shared_ptr<Line>& line) {
                           boot_now() + kCallWithin, true);
 }
 
-// The first message answers the call; any but Standing is a refusal, and the connection ends.
+// The first message answers the call; any but Standing is a refusal.
 void OwnerCalls::came(const std::shared_ptr<Line>& line, const rendezvous::ToNode& message) {
-    if (std::holds_alternative<rendezvous::Standing>(message) && line->state == State::calling) {
+    if (line->state == State::calling) {
+        if (!std::holds_alternative<rendezvous::Standing>(message)) {
+            line->client->close();
+            return lost(line);
+        }
         become(*line, State::up);
+        line->pause = kFirstPause;
+        end_if_dead(line->client->native_handle(), patience_ / kDeadAfter);
         if (line->open) line->client->send(*line->open);
-        return call_early();
+        return call_next();
     }
     const auto* owners = std::get_if<rendezvous::Owners>(&message);
     if (!owners || !line->open || line->open->number != owners->number) return;
@@ -125,15 +156,18 @@ void OwnerCalls::came(const std::shared_ptr<Line>& line, const rendezvous::ToNod
 
 void OwnerCalls::lost(const std::shared_ptr<Line>& line) {
     become(*line, State::idle);
-    if (line->open) {
-        line->pause.expires_after(kPause);
-        line->pause.async_wait(
-            [this, weak = std::weak_ptr(line)](const boost::system::error_code& aborted) {
-                const auto self = weak.lock();
-                if (!aborted && self && self->state == State::idle && self->open) call(self);
-            });
-    }
-    call_early();
+    call_next();
+    if (line->open && boot_now() >= line->until) line->open.reset();
+    if (!line->open) return;
+    line->again.expires_after(line->pause);
+    line->pause = std::min(2 * line->pause, kLongestPause);
+    line->again.async_wait(
+        [this, weak = std::weak_ptr(line)](const boost::system::error_code& aborted) {
+            const auto self = weak.lock();
+            if (aborted || !self || !self->open) return;
+            asked_.push_back(self);
+            call_next();
+        });
 }
 
 void OwnerCalls::become(Line& line, State state) {

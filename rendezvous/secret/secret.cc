@@ -7,6 +7,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -25,6 +26,8 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr std::size_t kLeastSecret = 16;
+// Credentials that are kept, with some hundred bytes each. Each new ddprun on a node has another.
+constexpr std::size_t kMostDecoded = 16'384;
 // What the user can do, inside a job and for a rendezvous outside of jobs.
 constexpr const char* kFix =
     "give all nodes one --secret-file=PATH, or start munged, or choose a shared "
@@ -121,8 +124,8 @@ struct Secrets::State : std::enable_shared_from_this<State> {
     // With munged_secret in it; empty: not asked yet.
     std::optional<Result<std::string>> credential;
     std::vector<std::function<void()>> waiting;  // for the credential
-    // The last leader's credential and its content.
-    std::optional<std::pair<std::string, SecretText>> decoded;
+    // Credentials of leaders and of members, and their content. All are of our own user.
+    std::map<std::string, SecretText> decoded;
 };
 
 // Calls munge once; everybody who needs the credential waits for this call.
@@ -189,15 +192,17 @@ void Secrets::State::own_file(const Done<OwnSecret>& done) {
                });
 }
 
-// Decodes a credential. Every connection brings the same one, so the last result is kept: unmunge
-// is a process.
+// Decodes a credential. A ddprun has the same one for all connections to it, so the result is kept:
+// unmunge is a process.
 void Secrets::State::decode(const std::string& text, const Done<SecretText>& done) {
-    if (decoded && decoded->first == text) return answer<SecretText>(done, decoded->second);
+    if (const auto known = decoded.find(text); known != decoded.end())
+        return answer<SecretText>(done, known->second);
     asio::co_spawn(
         loop, unmunge(text),
         [self = shared_from_this(), text, done](std::exception_ptr failed, Result<SecretText> got) {
             if (failed) std::rethrow_exception(failed);  // no memory: ends the process
             if (got) got = long_enough(*got, "it");
+            if (got && self->decoded.size() >= kMostDecoded) self->decoded.clear();
             if (got) self->decoded.emplace(text, *got);
             if (self->over) return;
             if (got) return done(*got);

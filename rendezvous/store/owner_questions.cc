@@ -1,6 +1,8 @@
 // The queue at each member, and what its answers mean.
 #include "rendezvous/store/owner_questions.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 namespace ddprun::store {
@@ -34,11 +36,12 @@ void OwnerQuestions::answered(Member member, std::int64_t number,
                               const std::vector<SocketOwner>& said) {
     if (member >= members_.size()) return;
     Questions& of = members_[member];
-    if (!of.open || of.open->number != number || of.open->connections.size() != said.size()) return;
+    if (!of.open || of.open->number != number) return;
     const Ask question = *std::exchange(of.open, std::nullopt);
-    for (std::size_t i = 0; i < said.size(); ++i)
+    const bool is_whole = said.size() == question.connections.size();
+    for (std::size_t i = 0; i < question.connections.size(); ++i)
         if (const auto place = waiting_.find(question.connections[i]); place != waiting_.end())
-            judge(place, said[i]);
+            judge(place, is_whole ? said[i] : SocketOwner{Whose::failed, 0});
     ask(member);
 }
 
@@ -67,17 +70,24 @@ void OwnerQuestions::end(Place place, Effect how) {
 }
 
 void OwnerQuestions::tick(Time now) {
+    std::set<Member> late;
     while (!waiting_.empty() && waiting_.begin()->second.until <= now) {
         const auto place = waiting_.begin();
         const Member member = place->second.member();
         end(place, Close{place->first, Why::no_answer, member});
-        forget_closed(members_[member].queue);
+        late.insert(member);
     }
+    for (const Member member : late) forget_closed(member);
 }
 
-// A member that answers nothing must not keep the numbers of all who ever came.
-void OwnerQuestions::forget_closed(std::deque<Connection>& queue) const {
-    while (!queue.empty() && !waiting_.contains(queue.front())) queue.pop_front();
+// A member that answers nothing must not keep the numbers of all who ever came, nor its question
+// those that come now.
+void OwnerQuestions::forget_closed(Member member) {
+    Questions& of = members_[member];
+    const auto is_closed = [this](Connection one) { return !waiting_.contains(one); };
+    while (!of.queue.empty() && is_closed(of.queue.front())) of.queue.pop_front();
+    if (of.open && std::ranges::all_of(of.open->connections, is_closed)) of.open.reset();
+    ask(member);
 }
 
 Time OwnerQuestions::next_deadline() const {

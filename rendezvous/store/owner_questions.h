@@ -15,9 +15,10 @@
 //   for one question each of 256. Each member answers one question at a time, so it sets the pace.
 // - A stranger on b opens 10,000 connections. Those of them that wait at the same time are at most
 //   1024, the others are closed at once. Connections from other hosts do not notice.
-// - b is frozen, or lies dead. Its connections are closed after half a lease each. What it says
-//   later about them is not used: the port may have another owner by then.
-// - The answer to an old question, or one with the wrong count, is ignored.
+// - b is frozen, or lies dead. Its connections are closed after half a lease each, and the next ones
+//   are asked for in a new question. What it says later about those that were closed is not used:
+//   the port may have another owner by then.
+// - The answer to an old question is ignored. One with the wrong count lets nobody in.
 //
 // Connections are known by numbers, members by their places in a list; the caller has both. Owner:
 // the door. Thread: the store's.
@@ -95,7 +96,7 @@ class OwnerQuestions {
     void ask(Member member);
     void judge(Place place, const SocketOwner& said);
     void end(Place place, Effect how);
-    void forget_closed(std::deque<Connection>& queue) const;
+    void forget_closed(Member member);
 
     Duration patience_;
     std::map<Connection, Waiting> waiting_;  // the oldest first, so also by their deadlines

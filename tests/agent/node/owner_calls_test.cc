@@ -4,11 +4,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "base/loop/file_thread.h"
 #include "rendezvous/ledger/ledger_memory.h"
+#include "rendezvous/link/link.h"
 #include "rendezvous/secret/secret.h"
 #include "rendezvous/service/service.h"
+#include "rendezvous/wire/wire.h"
 #include "tests/support/loop.h"
 
 namespace ddprun::agent {
@@ -58,12 +63,15 @@ class OwnerCallsTest : public testing::Test {
             secrets_.emplace(
                 loop_, files_,
                 rendezvous::IdentityConfig{rendezvous::IdentityMode::automatic, secret, ""});
-            calls_.emplace(loop_, rendezvous::Hello{"8812", {"gpu01", Incarnation{1}}, "1", 0},
-                           secret.empty() ? nullptr : &*secrets_, lines_.log(),
-                           [this](const store::OwnersSaid& said) { said_.push_back(said); });
+            open(secret.empty() ? nullptr : &*secrets_, std::chrono::seconds{20});
         }
         calls_->begin({{{{"gpu01", Incarnation{1}}, "127.0.0.1", 1}, {"10.0.0.1"}},
                        {{{"gpu02", Incarnation{2}}, "127.0.0.1", port}, {"10.0.0.2"}}});
+    }
+    void open(rendezvous::Secrets* secrets, Duration patience) {
+        calls_.emplace(loop_, rendezvous::Hello{"8812", {"gpu01", Incarnation{1}}, "1", 0}, secrets,
+                       patience, lines_.log(),
+                       [this](const store::OwnersSaid& said) { said_.push_back(said); });
     }
     // Asks whose our own connection is, and one that does not exist.
     void ask(std::int64_t number) {
@@ -146,6 +154,109 @@ TEST_F(OwnerCallsTest, AQuestionIsRepeatedWhenTheConnectionIsLost) {
     EXPECT_THAT(said_, IsEmpty());
     Member member(loop_, files_, kSecret, port);
     expect_answer(7);
+}
+
+// The end that the member has of the connection to it.
+int accepted_at(std::uint16_t port) {
+    for (int fd = 3; fd < 1024; ++fd) {
+        sockaddr_in ours{}, peer{};
+        socklen_t size = sizeof ours, peer_size = sizeof peer;
+        if (::getsockname(fd, reinterpret_cast<sockaddr*>(&ours), &size) == 0 &&
+            ntohs(ours.sin_port) == port &&
+            ::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0)
+            return fd;
+    }
+    return -1;
+}
+
+// A connection that was silent for days is forgotten on the way: packets are dropped, and nobody
+// says so. A new one is taken.
+TEST_F(OwnerCallsTest, AConnectionThatIsDeadIsMadeAgain) {
+    Member member(loop_, files_, "");
+    open(nullptr, std::chrono::seconds{2});
+    begin("", member.at);
+    ask(7);
+    expect_answer(7);
+    sock_filter drop_all{BPF_RET | BPF_K, 0, 0, 0};
+    const sock_fprog filter{1, &drop_all};
+    const int fd = accepted_at(member.at);
+    ASSERT_EQ(::setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter), 0);
+    // Of a question that is open too long nobody waits for the answer. So it is asked again.
+    for (int number = 8; said_.empty() && number < 20; ++number) {
+        ask(number);
+        run_until(
+            loop_, [this] { return !said_.empty(); }, std::chrono::seconds{3});
+    }
+    EXPECT_THAT(said_, SizeIs(1));
+}
+
+// Nobody listens, and nobody waits for the answer any more.
+TEST_F(OwnerCallsTest, AMemberThatIsGoneIsNotCalledForEver) {
+    std::uint16_t port = 0;
+    {
+        auto gone = listener(loop_);
+        port = gone.local_endpoint().port();
+    }
+    open(nullptr, std::chrono::milliseconds{300});
+    begin("", port);
+    ask(7);
+    loop_.restart();
+    loop_.run_for(std::chrono::seconds{20});
+    EXPECT_TRUE(loop_.stopped()) << "it still calls";
+    EXPECT_THAT(said_, IsEmpty());
+}
+
+// It answers the call with something else, and stays. It must not keep its place among the calls.
+TEST_F(OwnerCallsTest, WhoAnswersNonsenseIsLeft) {
+    auto stranger = listener(loop_);
+    open(nullptr, std::chrono::seconds{20});
+    begin("", stranger.local_endpoint().port());
+    tcp::socket socket(loop_);
+    bool accepted = false, ended = false;
+    stranger.async_accept(socket, [&](boost::system::error_code) { accepted = true; });
+    ASSERT_TRUE(run_until(loop_, [&] { return accepted; }));
+    const auto link = std::make_shared<rendezvous::Link>(
+        std::move(socket), 1 << 20,
+        rendezvous::Link::Handlers{[](std::string_view) {}, [&](const Error&) { ended = true; }});
+    link->start(Duration{0});
+    link->send(rendezvous::encode(rendezvous::ToNode(rendezvous::Owners{1, {}})));
+    EXPECT_TRUE(run_until(loop_, [&] { return ended; }));
+}
+
+// A hundred members that take connections and say nothing: few are called at the same time, and a
+// question is not held up by the early calls.
+TEST_F(OwnerCallsTest, FewAreCalledAtTheSameTime) {
+    auto silent = listener(loop_);
+    std::vector<rendezvous::StoreCaller> members;
+    for (int i = 0; i < 100; ++i) {
+        const std::string n = std::to_string(i);
+        members.push_back(
+            {{{"gpu" + n, Incarnation{1}}, "127.0.0.1", silent.local_endpoint().port()},
+             {"10.0.0." + n}});
+    }
+    std::vector<tcp::socket> accepted;
+    std::function<void()> accept = [&] {
+        silent.async_accept([&](boost::system::error_code error, tcp::socket socket) {
+            if (error) return;
+            accepted.push_back(std::move(socket));
+            accept();
+        });
+    };
+    accept();
+    open(nullptr, std::chrono::seconds{20});
+    calls_->begin(members);
+    const auto called = [&](std::size_t count) {
+        EXPECT_TRUE(run_until(loop_, [&] { return accepted.size() >= count; }));
+        settle(loop_);
+        EXPECT_THAT(accepted, SizeIs(count));
+    };
+    called(OwnerCalls::kEarlyCalls);
+    for (std::size_t i = 1; i < members.size(); ++i) calls_->ask({i, 1, {}});
+    called(OwnerCalls::kCalls);
+    // The end of one makes room for the next one.
+    accepted.front().close();
+    EXPECT_TRUE(run_until(loop_, [&] { return accepted.size() > OwnerCalls::kCalls; }));
+    silent.close();
 }
 
 // The question of a generation that has ended is not answered.

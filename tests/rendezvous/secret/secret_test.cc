@@ -107,8 +107,8 @@ TEST(Secrets, AGivenFileIsAskedForByItsLeader) {
     EXPECT_THAT(other.of({}).error().sentence(), HasSubstr("has not been given"));
 }
 
-// Each munge is a process. The leader of a thousand nodes asks it once, and each node decodes the
-// same credential once, however often it connects.
+// Each munge is a process. The leader of a thousand nodes asks it once, and each node decodes its
+// credential once, however often it connects. It is so with every member that it calls.
 TEST(Secrets, MungeIsAskedOnce) {
     Programs programs;
     programs.plain_munge();
@@ -123,6 +123,13 @@ TEST(Secrets, MungeIsAskedOnce) {
     EXPECT_EQ(*node.of(*own), own->secret);
     EXPECT_EQ(*node.of(*own), own->secret);
     EXPECT_EQ(programs.times_asked("unmunge"), 1);
+    Node member(nothing());
+    const auto other = member.own();
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_EQ(*node.of(*other), other->secret);
+        EXPECT_EQ(*node.of(*own), own->secret);
+    }
+    EXPECT_EQ(programs.times_asked("unmunge"), 2);
 }
 
 // Every leader makes a secret of its own, and a node finds either one.
