@@ -68,87 +68,96 @@ int last_port() {
     return std::min(low, 65'536) - 3;
 }
 
-}  // namespace
-
-void MasterPort::choose_place(const std::string& told, const std::vector<std::string>& local) {
-    told_ = told;
-    places_.clear();
-    boost::system::error_code none;
-    const ip::address address = ip::make_address(told, none);
-    if (loopback_only_) {
-        places_ = {ip::address_v4::loopback()};
-        where_ = "127.0.0.1 only";
-    } else if (none) {
-        where_ = "all addresses, since other hosts may take the name " + told +
-                 " for another of them; an address instead (--local-addr, --rdzv-endpoint) is "
-                 "listened on alone";
-    } else if (std::find(local.begin(), local.end(), told) == local.end()) {
-        where_ = "all addresses, since " + told + " is none of this host";
-    } else {
-        places_ = {address, ip::address_v4::loopback(), ip::address_v6::loopback()};
-        // Each once.
-        places_.erase(std::remove(places_.begin() + 1, places_.end(), address), places_.end());
-        where_ = told + " and loopback";
-    }
-}
-
-// Sockets that are bound and do not listen; none if the first place cannot be had. A host may have
-// no IPv6.
-std::vector<UniqueFd> MasterPort::bind_port(int port) const {
+// Sockets that are bound and do not listen; none if the first place cannot be had. No places: all
+// addresses. A host may have no IPv6.
+std::vector<UniqueFd> bind_port(const std::vector<ip::address>& places, int port) {
     std::vector<UniqueFd> bound;
-    bound.push_back(places_.empty() ? bind_all(port) : bind_one(places_.front(), port));
+    bound.push_back(places.empty() ? bind_all(port) : bind_one(places.front(), port));
     if (!bound.front()) return {};
     port = port_of(bound.front().get());
-    for (std::size_t i = 1; i < places_.size(); ++i) {
-        UniqueFd fd = bind_one(places_[i], port);
+    for (std::size_t i = 1; i < places.size(); ++i) {
+        UniqueFd fd = bind_one(places[i], port);
         if (!fd && errno == EADDRINUSE) return {};
         if (fd) bound.push_back(std::move(fd));
     }
     return bound;
 }
 
-Result<std::uint16_t> MasterPort::offer(const std::string& told,
-                                        const std::vector<std::string>& local) {
-    // Each Join offers a port. The offer stays the same until a generation uses it.
-    if (port_ != 0 && told == told_) return port_;
-    choose_place(told, local);
+}  // namespace
+
+MasterPort::Held MasterPort::choose_place(const std::string& told,
+                                          const std::vector<std::string>& local) const {
+    boost::system::error_code none;
+    const ip::address address = ip::make_address(told, none);
+    if (loopback_only_) return {told, "127.0.0.1 only", {ip::address_v4::loopback()}};
+    if (none)
+        return {told, "all addresses, since other hosts may take the name " + told +
+                          " for another of them; an address instead (--local-addr, "
+                          "--rdzv-endpoint) is listened on alone"};
+    if (std::find(local.begin(), local.end(), told) == local.end())
+        return {told, "all addresses, since " + told + " is none of this host"};
+    std::vector<ip::address> places = {address, ip::address_v4::loopback(),
+                                       ip::address_v6::loopback()};
+    // Each once.
+    places.erase(std::remove(places.begin() + 1, places.end(), address), places.end());
+    return {told, told + " and loopback", std::move(places)};
+}
+
+void MasterPort::bind(Held& held) const {
     std::random_device device;
     const int last = last_port();
     for (int i = 0; i < kAttempts && last > kFirst; ++i) {
         const int port = std::uniform_int_distribution(kFirst, last)(device);
-        listeners_ = bind_port(port);
-        if (listeners_.empty()) continue;
+        held.listeners = bind_port(held.places, port);
+        if (held.listeners.empty()) continue;
         // Programs may bind these ports on all addresses, even if ours is bound to one only.
-        neighbours_[0] = bind_all(port + 1);
-        neighbours_[1] = bind_all(port + 2);
-        if (neighbours_[0].get() >= 0 && neighbours_[1].get() >= 0) break;
+        held.neighbours[0] = bind_all(port + 1);
+        held.neighbours[1] = bind_all(port + 2);
+        if (held.neighbours[0] && held.neighbours[1]) return;
     }
     // If no three neighbouring ports are free, any port is better than none: only programs that use
     // MASTER_PORT+1 or +2 may then fail.
-    const bool whole = neighbours_[0].get() >= 0 && neighbours_[1].get() >= 0;
-    for (int i = 0; i < kAttempts && (listeners_.empty() || (!whole && i == 0)); ++i)
-        listeners_ = bind_port(0);
+    held.listeners.clear();
+    for (int i = 0; i < kAttempts && held.listeners.empty(); ++i)
+        held.listeners = bind_port(held.places, 0);
     // The address may have gone since it was looked up.
-    if (listeners_.empty() && !places_.empty() && !loopback_only_) {
-        places_.clear();
-        where_ = "all addresses, since " + told + " cannot be bound";
-        listeners_ = bind_port(0);
+    if (held.listeners.empty() && !held.places.empty() && !loopback_only_) {
+        held.places.clear();
+        held.where = "all addresses, since " + held.told + " cannot be bound";
+        held.listeners = bind_port({}, 0);
     }
-    bool listens = !listeners_.empty();
-    for (const UniqueFd& fd : listeners_) listens = listens && ::listen(fd.get(), SOMAXCONN) == 0;
+}
+
+Result<std::uint16_t> MasterPort::offer(const std::string& told,
+                                        const std::vector<std::string>& local) {
+    // Each Join offers a port. The offer stays the same until a generation uses one.
+    const auto known = std::ranges::find(held_, told, &Held::told);
+    if (known != held_.end()) {
+        where_ = known->where;
+        return known->port;
+    }
+    Held held = choose_place(told, local);
+    bind(held);
+    bool listens = !held.listeners.empty();
+    for (const UniqueFd& fd : held.listeners)
+        listens = listens && ::listen(fd.get(), SOMAXCONN) == 0;
     if (!listens)
         return Error(ErrorCode::unavailable,
                      std::string("no port for the workers' store: ") + std::strerror(errno));
-    port_ = port_of(listeners_.front().get());
-    return port_;
+    held.port = port_of(held.listeners.front().get());
+    where_ = held.where;
+    held_.push_back(std::move(held));
+    return held_.back().port;
 }
 
 std::vector<UniqueFd> MasterPort::take(std::uint16_t port) {
-    if (port != port_ || port_ == 0) return {};
+    const auto taken = std::ranges::find(held_, port, &Held::port);
+    if (taken == held_.end()) return {};
+    where_ = taken->where;
     // The neighbours are released at the last moment, just before the workers start.
-    port_ = 0;
-    for (UniqueFd& neighbour : neighbours_) neighbour.reset();
-    return std::exchange(listeners_, {});
+    std::vector<UniqueFd> listeners = std::move(taken->listeners);
+    held_.clear();
+    return listeners;
 }
 
 }  // namespace ddprun::agent

@@ -10,6 +10,9 @@
 // from which the kernel gives ports to clients (ip_local_port_range); otherwise any outgoing
 // connection could take a neighbour.
 //
+// A node that reaches the leader from another interface offers another port. The leader may have
+// assigned the one before already, so each stays until one of them is taken.
+//
 // It listens where it has to be reached, and nowhere else: on loopback for a job of one node; else
 // on the address that workers are told, if that is an address of this host, and on loopback for
 // programs beside it. A *name* may mean another of this host's addresses on another host, so it
@@ -34,28 +37,34 @@ class MasterPort {
     explicit MasterPort(bool loopback_only) : loopback_only_(loopback_only) {}
 
     // `told`: what workers are told as the store's address. `local`: all addresses of this host.
-    // Returns the port; the same one until take() is called, or until `told` is another. Possible
+    // Returns the port; the same one for the same `told` until take() has given one away. Possible
     // errors: unavailable (no port can be bound).
     Result<std::uint16_t> offer(const std::string& told, const std::vector<std::string>& local);
 
-    // Hands over the listening sockets for the generation that starts now, and releases the two
-    // neighbours. Returns none when `port` is not the one that was offered.
+    // Hands over the listening sockets for the generation that starts now, and releases the
+    // neighbours and all other offers. Returns none, and releases nothing, when `port` was not
+    // offered since the last time.
     std::vector<UniqueFd> take(std::uint16_t port);
 
-    // Where the offered port listens: "127.0.0.1 only", "10.0.0.7 and loopback", "all addresses,
+    // Where the port listens that was offered or taken last: "127.0.0.1 only", "10.0.0.7 and loopback", "all addresses,
     // since gpu01 is a name".
     const std::string& where() const { return where_; }
 
   private:
-    void choose_place(const std::string& told, const std::vector<std::string>& local);
-    std::vector<UniqueFd> bind_port(int port) const;
+    struct Held {
+        std::string told, where;
+        std::vector<boost::asio::ip::address> places = {};  // where to bind; empty: all addresses
+        std::vector<UniqueFd> listeners = {};
+        UniqueFd neighbours[2] = {};
+        std::uint16_t port = 0;
+    };
+
+    Held choose_place(const std::string& told, const std::vector<std::string>& local) const;
+    void bind(Held& held) const;
 
     bool loopback_only_;
-    std::string told_, where_;
-    std::vector<boost::asio::ip::address> places_;  // where to bind; empty: on all addresses
-    std::uint16_t port_ = 0;                        // 0 when no port is held
-    std::vector<UniqueFd> listeners_;
-    UniqueFd neighbours_[2];
+    std::vector<Held> held_;
+    std::string where_;
 };
 
 }  // namespace ddprun::agent

@@ -71,7 +71,22 @@ TEST(MasterPort, ListensWhereWorkersAreToldAndOnLoopback) {
     const auto other = ports.offer("127.0.0.8", {"127.0.0.1", "127.0.0.8"}).value();
     EXPECT_TRUE(answers("127.0.0.8", other));
     EXPECT_FALSE(answers("127.0.0.9", other));
-    EXPECT_TRUE(ports.take(port).empty()) << "the old offer is void";
+}
+
+// The leader has assigned the first offer before it got the second one.
+TEST(MasterPort, AnOfferStaysWhenAnotherOneFollows) {
+    const std::vector<std::string> local = {"127.0.0.8", "127.0.0.9"};
+    MasterPort ports(false);
+    const auto first = ports.offer("127.0.0.9", local).value();
+    const auto second = ports.offer("127.0.0.8", local).value();
+    EXPECT_NE(first, second);
+    EXPECT_EQ(ports.offer("127.0.0.9", local).value(), first);
+    EXPECT_EQ(ports.offer("127.0.0.8", local).value(), second);
+    EXPECT_FALSE(ports.take(first).empty());
+    EXPECT_EQ(ports.where(), "127.0.0.9 and loopback");
+    // The other one is of no use to a later generation.
+    EXPECT_TRUE(ports.take(second).empty());
+    EXPECT_FALSE(answers("127.0.0.8", second));
 }
 
 // What other hosts make of it is not known here, so all that works today still works.
