@@ -46,8 +46,8 @@ class MasterPort {
     // offered since the last time.
     std::vector<UniqueFd> take(std::uint16_t port);
 
-    // Where the port listens that was offered or taken last: "127.0.0.1 only", "10.0.0.7 and loopback", "all addresses,
-    // since gpu01 is a name".
+    // Where the port listens that was offered or taken last: "127.0.0.1 only", "10.0.0.7 and
+    // loopback", "all addresses, since gpu01 is a name".
     const std::string& where() const { return where_; }
 
   private:

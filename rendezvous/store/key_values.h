@@ -7,9 +7,9 @@
 //
 // Possible errors of handle(): malformed, when a request makes no sense for what is stored (ADD on
 // a text that is no number) or would pass a limit. Nothing has been changed then, and the
-// connection must be closed, as PyTorch's servers do. When the store is full (Limits::max_memory, max_total_keys),
-// requests that may add to it are refused and all others are served. Replies share values with the
-// store and must not outlive it.
+// connection must be closed, as PyTorch's servers do. When the store is full (Limits::max_memory,
+// max_total_keys), requests that may add to it are refused and all others are served. Replies share
+// values with the store and must not outlive it.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,9 @@
 // LIST_KEYS, in turns: a list of ten million keys takes seconds, in which other connections are
 // served. A list has each key that is there all the time. Pure; owned by KeyValues.
 //
-// The turns go through the buckets of the table. If the table has grown, the list begins anew; that
-// is seldom, since a table doubles.
+// A list that fits into one turn is sorted. The turns of a longer one go through the buckets of the
+// table, in its order. If the table has grown, the list begins anew; that is seldom, since a table
+// doubles.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace ddprun::store {
 
 class Listings {
   public:
-    static constexpr std::size_t kInATurn = 4096;  // keys
+    static constexpr std::size_t kInATurn = 4096;  // buckets, with about a key each
 
     // Both must outlive this object. `most`: bytes of a list.
     Listings(Memory& memory, const Values& values, std::uint64_t most)

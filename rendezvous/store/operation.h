@@ -1,5 +1,5 @@
-// The operations of PyTorch's TCPStore, and the dialects of its wire format. Plain values; the bytes
-// are in protocol.h.
+// The operations of PyTorch's TCPStore, and the dialects of its wire format. Plain values; the
+// bytes are in protocol.h.
 #pragma once
 
 #include <cstdint>

@@ -2,9 +2,9 @@
 // This file decides who is asked what, when, and what becomes of each connection. Pure.
 //
 //   arrived ─▶ waiting for its first member ──answer──▶ ours: admitted
-//                │        ▲                         ├─▶ another user's, or gone: closed
-//                │        └── the next member ◀─────┴── not found there; after the last member
-//                └─ half a lease: closed                it is admitted by its address
+//                │        ▲                         ├─▶ another user's, gone, or failed: closed
+//                │        └── the next member ◀─────┴── not found there, or never told; after the
+//                └─ half a lease: closed                last member its address admits it
 //
 // Several members may have one address: tasks that share a host, or hosts whose containers have the
 // same bridge. Then they are asked one after the other.
@@ -15,9 +15,9 @@
 //   for one question each of 256. Each member answers one question at a time, so it sets the pace.
 // - A stranger on b opens 10,000 connections. Those of them that wait at the same time are at most
 //   1024, the others are closed at once. Connections from other hosts do not notice.
-// - b is frozen, or lies dead. Its connections are closed after half a lease each, and the next ones
-//   are asked for in a new question. What it says later about those that were closed is not used:
-//   the port may have another owner by then.
+// - b is frozen, or lies dead. Its connections are closed after half a lease each, and the next
+//   ones are asked for in a new question. What it says later about those that were closed is not
+//   used: the port may have another owner by then.
 // - The answer to an old question is ignored. One with the wrong count lets nobody in.
 //
 // Connections are known by numbers, members by their places in a list; the caller has both. Owner:

@@ -1,4 +1,4 @@
-// Connections of the worker store: who may enter, how replies are sent, what is reported.
+// Connections of the worker store: how many there may be, how replies are sent, what is reported.
 #include "rendezvous/store/server.h"
 
 #include <sys/resource.h>

@@ -2,8 +2,9 @@
 // the replies.
 //
 // Thread: everything happens on the thread that runs the acceptor's io_context, callbacks too. Only
-// contacts() may be called from any thread. Construct, start(), stop() and destroy on that thread,
-// or while it does not run. The io_context must outlive the server.
+// contacts(), last_request() and stop_timing() may be called from any thread. Construct, start(),
+// stop() and destroy on that thread, or while it does not run. The io_context must outlive the
+// server.
 //
 // Garbage, slowness or death of one connection closes that connection and no other. Names of peers
 // are never looked up. A connection is never closed for being idle: workers are silent for days.
@@ -64,13 +65,14 @@ class Server : private SessionOwner {
     // one. The second, silent connection of torch 1.13 does not count; a clone of a worker's store
     // does.
     std::uint64_t contacts() const { return contacts_.load(std::memory_order_relaxed); }
-    // The number of processes that have met here. A torch process adds 1 to the key kArrivalKey once
-    // its store is connected, in 1.13 and in 2.x. Where nobody does so, each connection counts as a
-    // process. Loop thread only.
+    // The number of processes that have met here. A torch process adds 1 to the key kArrivalKey
+    // once its store is connected, in 1.13 and in 2.x. Where nobody does so, each connection counts
+    // as a process. Loop thread only.
     std::uint64_t processes() const { return arrivals_ > 0 ? arrivals_ : contacts(); }
     // When the last request came. Callable from any thread.
     Time last_request() const { return Time{Duration{last_request_.load()}}; }
-    // Nobody wants to know it any more; it costs a look at the clock. Callable from any thread.
+    // Nobody wants to know it any more; it costs a look at the clock each time. Callable from any
+    // thread.
     void stop_timing() { timing_ = false; }
     std::size_t connections() const { return sessions_.size(); }
     bool has_connection_from(const boost::asio::ip::address& address) const;

@@ -18,8 +18,8 @@ namespace {
 constexpr int kReadsInARow = 8;
 // The same for writing: a fast reader of a large value would otherwise take the loop for itself.
 constexpr std::size_t kWriteInARow = 4 << 20;
-// Bytes of replies that are built for one connection in a row. A byte asks for a list of all keys, so
-// a single read may hold hours of work. (Large values are shared, and cost nothing.)
+// Bytes of replies that are built for one connection in a row. A byte asks for a list of all keys,
+// so a single read may hold hours of work. (Large values are shared, and cost nothing.)
 constexpr std::size_t kBuildInARow = 4 << 20;
 // The number of buffers in one gathered write; and the size up to which a piece is joined with the
 // next one.

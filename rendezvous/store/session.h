@@ -26,8 +26,8 @@ class Session;
 // operations.
 class SessionOwner {
   public:
-    // A complete request; it may be moved from. False: it needs further turns, so it comes again when
-    // the other connections had theirs.
+    // A complete request; it may be moved from. False: it needs further turns, so it comes again
+    // when the other connections had theirs.
     virtual bool on_request(Session& session, Request& request) = 0;
     // All requests of one read are served: now send the replies.
     virtual void after_requests() = 0;

@@ -21,8 +21,8 @@ namespace ddprun::store {
 
 class StoreThread {
   public:
-    // Possible errors: internal (`listening`, one at least, is no bound TCP socket), unavailable (no thread can
-    // be started).
+    // Possible errors: internal (one of `listening`, which are one at least, is no bound TCP
+    // socket), unavailable (no thread can be started).
     static Result<std::unique_ptr<StoreThread>> start(std::vector<UniqueFd> listening,
                                                       ServerOptions options);
     static Result<std::unique_ptr<StoreThread>> start(int listening_fd, ServerOptions options) {

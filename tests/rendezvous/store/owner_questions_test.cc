@@ -88,8 +88,8 @@ TEST(OwnerQuestions, AFloodWaitsAtItsOwnMember) {
     EXPECT_THAT(arrives(questions, 0, 20'001), IsEmpty());
 }
 
-// A member that is frozen: each connection waits for half a lease from its own arrival. What is said
-// about it later is not used.
+// A member that is frozen: each connection waits for half a lease from its own arrival. What is
+// said about it later is not used.
 TEST(OwnerQuestions, NoAnswerClosesAndALateOneDoesNothing) {
     OwnerQuestions questions(1, kPatience);
     arrives(questions, 0, 1);
@@ -145,8 +145,8 @@ TEST(OwnerQuestions, AnAnswerWithAWrongCountLetsNobodyIn) {
     }
 }
 
-// Containers of two hosts have the same bridge address, and so do the tasks of one host. The next is
-// asked only if the one before does not find the connection.
+// Containers of two hosts have the same bridge address, and so do the tasks of one host. The next
+// is asked only if the one before does not find the connection.
 TEST(OwnerQuestions, SeveralMembersWithOneAddress) {
     OwnerQuestions questions(3, kPatience);
     EXPECT_THAT(arrives(questions, 0, 1, {0, 2}), ElementsAre(Ask{0, 1, {1}}));

@@ -140,8 +140,8 @@ TEST(StoreServer, RefusesWhoHasGone) {
         << "its request was not served";
 }
 
-// The caller has aborted its connection, and root connects from the same port: the kernel then calls
-// root the owner, though what the first caller has sent can still be read.
+// The caller has aborted its connection, and root connects from the same port: the kernel then
+// calls root the owner, though what the first caller has sent can still be read.
 TEST(StoreServer, RefusesWhoHasBeenReplaced) {
     if (::geteuid() != 0) GTEST_SKIP() << "two users are needed";
     const test::Listening at = test::listen_v4();
