@@ -11,8 +11,8 @@
 // If a connection ends, it is made again as long as a question is open, and the question is
 // repeated: after 50 ms, then twice as long each time, up to 1 s. Something on the way may have
 // forgotten a connection that was silent for days; so one that takes no packet for an eighth of a
-// lease has ended. After half a lease nobody waits for the answer (store/owner_questions.h), and no
-// further call is made for it.
+// lease has ended. After half a lease nobody waits for the answer (store/door/owner_questions.h),
+// and no further call is made for it.
 //
 // Thread: the loop's. Owner: the node's store. `answered` is called on the loop, never from within
 // a call here.
@@ -27,7 +27,7 @@
 #include "base/log.h"
 #include "rendezvous/link/client.h"
 #include "rendezvous/model/node_place.h"
-#include "rendezvous/store/door.h"
+#include "rendezvous/store/door/door.h"
 
 namespace ddprun::agent {
 

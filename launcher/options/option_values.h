@@ -19,7 +19,7 @@
 #include "base/time.h"
 #include "rendezvous/model/identity_mode.h"
 #include "rendezvous/model/model.h"
-#include "rendezvous/store/network.h"
+#include "rendezvous/store/door/network.h"
 #include "slurm/worker_variables.h"
 
 namespace ddprun::launcher {

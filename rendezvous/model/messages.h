@@ -188,7 +188,8 @@ struct SocketEnds {
     bool operator==(const SocketEnds&) const = default;
 };
 
-// The node with the workers' store asks who has these connections open (store/owner_questions.h).
+// The node with the workers' store asks who has these connections open
+// (store/door/owner_questions.h).
 struct AskOwners {
     std::int64_t number = 0;
     std::vector<SocketEnds> sockets;

@@ -229,7 +229,8 @@ void Service::State::operator()(const LookLedger& look) {
 }
 
 // An asker has one question open at a time, and the kernel answers one of 256 sockets within about
-// a millisecond. Where it has no socket diagnostics, the time is bounded (store/socket_user.h).
+// a millisecond. Where it has no socket diagnostics, the time is bounded
+// (store/door/socket_user.h).
 void Service::State::operator()(const LookUpOwners& look) {
     if (!socket_users) socket_users.emplace(::geteuid());
     sessions.send(look.session, owners_of(*socket_users, look.asked));

@@ -21,7 +21,7 @@
 
 #include "base/loop/accept_loop.h"
 #include "base/time.h"
-#include "rendezvous/store/door.h"
+#include "rendezvous/store/door/door.h"
 #include "rendezvous/store/key_values.h"
 #include "rendezvous/store/session.h"
 

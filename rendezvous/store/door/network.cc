@@ -1,5 +1,5 @@
 // Reads networks and compares addresses bit by bit.
-#include "rendezvous/store/network.h"
+#include "rendezvous/store/door/network.h"
 
 #include <arpa/inet.h>
 

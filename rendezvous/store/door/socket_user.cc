@@ -1,5 +1,5 @@
 // The question to sock_diag(7), and to /proc/net/tcp.
-#include "rendezvous/store/socket_user.h"
+#include "rendezvous/store/door/socket_user.h"
 
 #include <ifaddrs.h>
 #include <linux/inet_diag.h>
@@ -14,7 +14,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "rendezvous/store/plain_address.h"
+#include "rendezvous/store/door/plain_address.h"
 
 namespace ddprun::store {
 namespace {

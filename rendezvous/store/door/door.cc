@@ -1,5 +1,5 @@
 // Addresses, users of this host, and the members' words about those of others.
-#include "rendezvous/store/door.h"
+#include "rendezvous/store/door/door.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

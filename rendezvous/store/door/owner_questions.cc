@@ -1,5 +1,5 @@
 // The queue at each member, and what its answers mean.
-#include "rendezvous/store/owner_questions.h"
+#include "rendezvous/store/door/owner_questions.h"
 
 #include <algorithm>
 #include <set>

@@ -1,6 +1,6 @@
 // What the kernel says of a socket: the messages of its diagnostics, and its table. Pure, but for
 // sockets of this process.
-#include "rendezvous/store/socket_user.h"
+#include "rendezvous/store/door/socket_user.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // One pass over the lines; only those that are asked for are read to their end.
-#include "rendezvous/store/socket_table.h"
+#include "rendezvous/store/door/socket_table.h"
 
 #include <netinet/tcp.h>
 
@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string>
 
-#include "rendezvous/store/plain_address.h"
+#include "rendezvous/store/door/plain_address.h"
 
 namespace ddprun::store {
 namespace {

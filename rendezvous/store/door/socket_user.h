@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "base/system/unique_fd.h"
-#include "rendezvous/store/socket_table.h"
+#include "rendezvous/store/door/socket_table.h"
 
 namespace ddprun::store {
 

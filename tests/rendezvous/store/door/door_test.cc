@@ -1,7 +1,7 @@
 // Connections from another host, whose member is asked whose they are (door.h). The other host is a
 // network namespace of a thread, so that it has an address that is not ours. The test plays the
 // member. As root, where namespaces are to be had.
-#include "rendezvous/store/door.h"
+#include "rendezvous/store/door/door.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

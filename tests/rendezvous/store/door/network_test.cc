@@ -1,5 +1,5 @@
 // Networks as an operator writes them for --store-allow, and which addresses lie in them. Pure.
-#include "rendezvous/store/network.h"
+#include "rendezvous/store/door/network.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>

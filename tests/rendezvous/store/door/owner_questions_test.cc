@@ -1,6 +1,6 @@
 // Who is asked whose a connection is, and what becomes of it (owner_questions.h). The stories of
 // that header, one after the other. Pure.
-#include "rendezvous/store/owner_questions.h"
+#include "rendezvous/store/door/owner_questions.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

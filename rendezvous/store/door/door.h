@@ -29,10 +29,10 @@
 #include <vector>
 
 #include "base/time.h"
-#include "rendezvous/store/network.h"
-#include "rendezvous/store/owner_questions.h"
-#include "rendezvous/store/plain_address.h"
-#include "rendezvous/store/socket_user.h"
+#include "rendezvous/store/door/network.h"
+#include "rendezvous/store/door/owner_questions.h"
+#include "rendezvous/store/door/plain_address.h"
+#include "rendezvous/store/door/socket_user.h"
 
 namespace ddprun::store {
 
