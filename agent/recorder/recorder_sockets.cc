@@ -26,7 +26,7 @@ std::string body_of(std::string reply) {
     const std::size_t end = reply.find(kEnd);
     const std::size_t code = reply.find(' ');
     if (!reply.starts_with("HTTP/1.") || end == std::string::npos || end > kLongestHeader ||
-        reply.compare(code, 5, " 200 ") != 0)
+        code > end || reply.compare(code, 5, " 200 ") != 0)
         return {};
     reply.erase(0, end + kEnd.size());
     return reply;

@@ -90,15 +90,19 @@ TEST_F(RecorderSockets, WhatIsNoAnswerIsEmpty) {
     serve("rude", "");
     serve("long", "HTTP/1.1 200 OK\r\n\r\n" + std::string(200'000, 'a'));
     serve("header", "HTTP/1.1 200 OK\r\n" + std::string(50'000, 'a') + "\r\n\r\nb");
+    serve("bare", "HTTP/1.1\r\n\r\n");
+    serve("late", "HTTP/1.1\r\n\r\n 200 b");
     serve("noise", std::string(500, '\0') + "\r\n\r\nb");
     EXPECT_THAT(ask({{"old", "a"},
                      {"rude", "a"},
                      {"long", "a"},
                      {"header", "a"},
+                     {"bare", "a"},
+                     {"late", "a"},
                      {"noise", "a"},
                      {"none", "a"},
                      {std::string(200, 'n'), "a"}}),
-                ElementsAre("", "", "", "", "", "", ""));
+                ElementsAre("", "", "", "", "", "", "", "", ""));
     EXPECT_THAT(ask_recorders(folder_ + "/none", {{"a", "a"}}, milliseconds{10}, 10),
                 ElementsAre(""));
 }
