@@ -12,7 +12,6 @@
 #include "agent/node/warm_job.h"
 #include "agent/output/attempt_names.h"
 #include "agent/output/output.h"
-#include "agent/warm/python_command.h"
 #include "base/exit_code.h"
 #include "base/overload.h"
 #include "base/system/boot_clock.h"
@@ -25,12 +24,14 @@ namespace {
 // Share of the lease in which the keeper must answer.
 constexpr double kKeeperAnswers = 0.5;
 
-// PyTorch ends a worker that cannot make its pipe, and a program that is started by another one may
-// run in a container, where our folders are not.
-RecorderOptions recorder_options(RecorderOptions wanted, const WorkerPlan& workers) {
-    wanted.nccl_pipe =
-        wanted.nccl_pipe && warm::python_command(worker_start(workers, 0, 0).argv).has_value();
-    return wanted;
+// Each may be empty.
+using Furnish = std::function<void(const std::string&)>;
+Furnish in_turn(const Furnish& first, const Furnish& second) {
+    if (!first || !second) return first ? first : second;
+    return [first, second](const std::string& folder) {
+        first(folder);
+        second(folder);
+    };
 }
 
 }  // namespace
@@ -55,6 +56,8 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
                  [this](std::function<void(const std::string&)> done) {
                      folder_.prepare([this, done = std::move(done)] { done(folder_.temporary()); });
                  }}),
+      recorders_(loop, recorder_options(config_.recorders, config_.workers),
+                 config_.workers.environment, says(Note::Level::warn)),
       folder_(consoles_.files, config_.log_dir, config_.machine.run_id, heirs()),
       orphans_(loop, says(Note::Level::warn)),
       store_(
@@ -79,8 +82,6 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
               return workers_ && workers_->signal_one(pid, signal, why);
           },
           says(Note::Level::warn)),
-      recorders_(loop, recorder_options(config_.recorders, config_.workers),
-                 config_.workers.environment, says(Note::Level::warn)),
       looks_(
           loop, [this] { return workers_.get(); }, recorders_,
           [this](Event event) { post(std::move(event)); }, says(Note::Level::warn),
@@ -236,9 +237,7 @@ void Runner::spawn(const rendezvous::NodePlace& place) {
         [this](const Error& error) { warn(error.sentence()); });
     workers_->start(place, [this](const std::string& folder) {
         warm_.begin(folder_.temporary());
-        for (const auto& [name, value] :
-             recorders_.begin(folder_.temporary(), workers_->kept_folder()))
-            config_.workers.environment[name] = value;
+        recorders_.begin(folder_.temporary(), workers_->kept_folder(), config_.workers.environment);
         if (config_.serve_timers)
             if (const std::string path = timers_.serve(folder); !path.empty())
                 config_.workers.environment[kTimerVariable] = path;
@@ -345,13 +344,8 @@ void Runner::bequeath_folder() {
 }
 
 AttemptFolder::Heirs Runner::heirs() {
-    auto furnish = warm_.furnish();
-    // NCCL's pipes need the folder before the first worker starts, and nothing in it.
-    if (!furnish && !config_.log_dir.empty() &&
-        recorder_options(config_.recorders, config_.workers).nccl_pipe)
-        furnish = [](const std::string&) {};
     return {.origin = [](const std::string& folder) { return to_json(origin_here(folder)); },
-            .furnish = std::move(furnish),
+            .furnish = in_turn(warm_.furnish(), recorders_.furnish(!config_.log_dir.empty())),
             .found =
                 [this, alive = std::weak_ptr(alive_)](OthersFolders others) {
                     if (alive.lock()) orphans_.begin(std::move(others));

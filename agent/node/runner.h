@@ -101,6 +101,7 @@ class Runner {
     OnExit on_exit_;
     Machine machine_;
     warm::WarmStarts warm_;
+    FlightRecorders recorders_;
     AttemptFolder folder_;
     OrphanSearch orphans_;
     LeftSockets left_sockets_;
@@ -110,7 +111,6 @@ class Runner {
     std::unique_ptr<Link> link_;
     std::unique_ptr<WorkerSet> workers_;
     WorkerTimers timers_;
-    FlightRecorders recorders_;
     WorkerLooks looks_;
     ProgramLock program_lock_;
     boost::asio::steady_timer timer_;

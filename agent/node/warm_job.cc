@@ -1,4 +1,4 @@
-// Makes an example of a worker.
+// Makes an example of a worker, and looks at its command line.
 #include "agent/node/warm_job.h"
 
 #include <utility>
@@ -24,6 +24,14 @@ warm::WarmStarts::Job warm_job(warm::Mode mode, bool opens_recorder, const Worke
     job.workers = workers;
     job.cpus = static_cast<int>(allowed_cpus().size());
     return job;
+}
+
+// PyTorch ends a worker that cannot make its pipe, and a program that is started by another one may
+// run in a container, where our folders are not.
+RecorderOptions recorder_options(RecorderOptions wanted, const WorkerPlan& plan) {
+    wanted.nccl_pipe =
+        wanted.nccl_pipe && warm::python_command(worker_start(plan, 0, 0).argv).has_value();
+    return wanted;
 }
 
 }  // namespace ddprun::agent

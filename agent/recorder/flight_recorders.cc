@@ -18,9 +18,12 @@
 namespace ddprun::agent {
 namespace {
 
-constexpr auto kAnswered = std::chrono::seconds{3};
-// A recorder answers within milliseconds. NCCL's thread looks once a second.
-constexpr auto kServerPatience = std::chrono::milliseconds{1500};
+// From the question on.
+constexpr auto kServersAnswered = std::chrono::milliseconds{2500};
+constexpr auto kAnswered = std::chrono::seconds{5};
+// A recorder answers within milliseconds, but a tool may stop its process for a second meanwhile.
+// NCCL's thread looks once a second.
+constexpr auto kServerPatience = std::chrono::seconds{2};
 constexpr auto kDumpPatience = std::chrono::milliseconds{2500};
 
 constexpr const char* kFolderVariable = "DDPRUN_FLIGHT_RECORDER";
@@ -28,8 +31,8 @@ constexpr const char* kPipeVariable = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE";
 constexpr const char* kDumpVariable = "TORCH_NCCL_DEBUG_INFO_TEMP_FILE";
 constexpr const char* kNewDumpVariable = "TORCH_FR_DUMP_TEMP_FILE";  // it wins over the other
 
-// The recorders of a worker: Gloo's, that of PyTorch's older NCCL and that of the newer one. Each is
-// asked, since an answer without calls costs nothing.
+// The recorders of a worker: Gloo's, that of PyTorch's older NCCL and that of the newer one. Each
+// is asked, since an answer without calls costs nothing.
 struct Recorder {
     const char *name, *handler;
 };
@@ -54,26 +57,20 @@ struct FlightRecorders::Round {
     std::vector<std::pair<std::string, std::string>> files;  // name and text
     bool answered = false;                                   // a server has
 
-    void run() {
-        const std::vector<AwaitedDump> dumps = ask_nccl();
-        const Time asked = boot_now();
-        if (options.opens_server) ask_servers();
-        await_dumps(dumps, kDumpPatience - (boot_now() - asked));
-    }
-
-    std::vector<AwaitedDump> ask_nccl() const {
+    void ask_nccl() const {
         std::vector<AwaitedDump> dumps;
-        if (places.pipes.empty() || places.dumps.empty()) return dumps;
+        if (places.pipes.empty() || places.dumps.empty()) return;
         for (const int rank : ranks) {
             const std::string dump = places.dumps + std::to_string(rank);
             const std::int64_t since = changed_at(dump);
             if (ask_by_pipe(places.pipes + std::to_string(rank) + ".pipe"))
                 dumps.push_back({dump, since});
         }
-        return dumps;
+        await_dumps(std::move(dumps), kDumpPatience);
     }
 
     void ask_servers() {
+        if (!options.opens_server || places.folder.empty()) return;
         std::vector<RecorderQuestion> questions;
         for (const int rank : ranks)
             for (const Recorder& recorder : kRecorders)
@@ -108,27 +105,34 @@ FlightRecorders::FlightRecorders(boost::asio::io_context& loop, RecorderOptions 
         if (const auto found = user.find(name); found != user.end()) user_.insert(*found);
 }
 
+std::function<void(const std::string&)> FlightRecorders::furnish(bool keeps) const {
+    if (!options_.opens_server && !(options_.nccl_pipe && keeps)) return {};
+    return [made = made_](const std::string& temporary) {
+        const std::string folder = temporary + "/recorders";
+        const bool there = ::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST;
+        *made = there ? folder : std::string();
+    };
+}
+
 // PyTorch ends the worker where it cannot make its pipe, so the folder must be there, on a file
 // system of this host.
-FlightRecorders::Variables FlightRecorders::begin(const std::string& temporary,
-                                                  const std::string& kept) {
-    Variables set;
+void FlightRecorders::begin(const std::string& temporary, const std::string& kept,
+                            Variables& environment) {
+    for (const char* name : {kFolderVariable, kPipeVariable, kDumpVariable})
+        if (!user_.contains(name)) environment.erase(name);
     places_ = {{}, kept, {}, {}};
     if (options_.nccl_pipe) {
         places_.pipes = value_of(user_, kPipeVariable);
         places_.dumps = value_of(user_, kNewDumpVariable);
         if (places_.dumps.empty()) places_.dumps = value_of(user_, kDumpVariable);
     }
-    const std::string folder = temporary + "/recorders";
-    const bool needed = options_.opens_server || (options_.nccl_pipe && !kept.empty());
-    if (!needed || temporary.empty() || (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST))
-        return set;
-    places_.folder = folder;
-    if (options_.opens_server) set[kFolderVariable] = folder;
-    if (!options_.nccl_pipe || kept.empty()) return set;
-    if (places_.pipes.empty()) set[kPipeVariable] = places_.pipes = folder + "/nccl_";
-    if (places_.dumps.empty()) set[kDumpVariable] = places_.dumps = kept + "/nccl_trace_rank_";
-    return set;
+    if (temporary.empty() || !made_->starts_with(temporary + "/")) return;
+    places_.folder = *made_;
+    if (options_.opens_server) environment[kFolderVariable] = *made_;
+    if (!options_.nccl_pipe || kept.empty()) return;
+    if (places_.pipes.empty()) environment[kPipeVariable] = places_.pipes = *made_ + "/nccl_";
+    if (places_.dumps.empty())
+        environment[kDumpVariable] = places_.dumps = kept + "/nccl_trace_rank_";
 }
 
 void FlightRecorders::ask(Generation generation, const std::vector<int>& ranks, Done done) {
@@ -137,18 +141,23 @@ void FlightRecorders::ask(Generation generation, const std::vector<int>& ranks, 
     if (nothing || std::exchange(asks_, true)) return done({});
     const auto round =
         std::make_shared<Round>(Round{options_, places_, generation, ranks, {}, {}, false});
+    // What comes later still belongs to the thread.
+    const auto recorded = std::make_shared<std::vector<rendezvous::RecordedCalls>>();
     asking_.post_within(
-        kAnswered, [round] { round->run(); },
-        [this, round, done = std::move(done), alive = std::weak_ptr(alive_)](bool in_time) {
-            if (!alive.lock()) return;
-            // What comes later still belongs to the thread.
-            if (!in_time) return done({});
+        kServersAnswered, [round] { round->ask_servers(); },
+        [this, round, recorded, alive = std::weak_ptr(alive_)](bool in_time) {
+            if (!alive.lock() || !in_time) return;
             if (options_.opens_server && !round->answered && say_)
                 std::exchange(say_, {})(
                     "--flight-recorder: no worker answers what it has recorded. PyTorch may be too "
                     "old for it, the program may not have imported torch.distributed, or Python's "
                     "-E, -I or -S keep ddprun from opening it");
-            done(std::move(round->recorded));
+            *recorded = std::move(round->recorded);
+        });
+    asking_.post_within(
+        kAnswered, [round] { round->ask_nccl(); },
+        [recorded, done = std::move(done), alive = std::weak_ptr(alive_)](bool) {
+            if (alive.lock()) done(std::move(*recorded));
         });
     // After the answer: the file system may hang, and the texts are here.
     asking_.post([round] { round->keep(); },

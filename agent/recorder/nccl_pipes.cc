@@ -33,21 +33,18 @@ std::int64_t changed_at(const std::string& path) {
 }
 
 // A dump is written in one piece, within milliseconds: two looks that see the same are enough.
-std::vector<std::string> await_dumps(std::vector<AwaitedDump> dumps, Duration patience) {
+void await_dumps(std::vector<AwaitedDump> dumps, Duration patience) {
     const Time until = boot_now() + patience;
     std::map<std::string, std::int64_t> seen;
-    std::vector<std::string> written;
     while (!dumps.empty() && boot_now() < until) {
         std::this_thread::sleep_for(kLook);
         std::erase_if(dumps, [&](const AwaitedDump& dump) {
             const std::int64_t changed = changed_at(dump.path);
             const bool done = changed != dump.since && changed == seen[dump.path];
             seen[dump.path] = changed;
-            if (done) written.push_back(dump.path);
             return done;
         });
     }
-    return written;
 }
 
 }  // namespace ddprun::agent
