@@ -7,12 +7,15 @@
 
 #include "agent/node/gpu_question.h"
 #include "agent/standstill/standstill_file.h"
+#include "base/system/boot_clock.h"
 
 namespace ddprun::agent {
 namespace {
 
-// The leader waits for the answer for ten seconds.
-constexpr auto kKeptWithin = std::chrono::seconds{2};
+// The leader waits for the answer for ten seconds. What is recorded takes five at most, and the
+// stacks have what is left of kLooked.
+constexpr auto kKeptWithin = std::chrono::seconds{2}, kLooked = std::chrono::seconds{9};
+constexpr auto kAddedWithin = std::chrono::milliseconds{500};
 
 // Below the line that says in which function the worker is, which is the first one.
 void add_gpu(StackLines& stack, const std::string& gpu) {
@@ -57,20 +60,22 @@ void WorkerLooks::keep(const WorkerSet& set, std::function<void(const std::strin
     const std::string file = folder + "/" + kStandstillFile;
     std::vector<int> all(set.watched().pids.size());
     std::iota(all.begin(), all.end(), 0);
-    write([file, workers = with_calls(set.living(all))] { return keep_standstill(file, workers); },
-          [file, kept = std::move(kept)](bool done) { kept(done ? file : std::string()); });
+    write(
+        kKeptWithin,
+        [file, workers = with_calls(set.living(all))] { return keep_standstill(file, workers); },
+        [file, kept = std::move(kept)](bool done) { kept(done ? file : std::string()); });
 }
 
 // What is written before may hang: then nothing is written until it is finished.
-void WorkerLooks::write(std::function<Result<>()> work, std::function<void(bool)> done) {
+void WorkerLooks::write(Duration patience, std::function<Result<>()> work,
+                        std::function<void(bool)> done) {
     if (keeps_) return done(false);
     keeps_ = true;
     const auto result = std::make_shared<Result<>>();
     keeping_.post_within(
-        kKeptWithin, [work = std::move(work), result] { *result = work(); },
-        [this, result, done = std::move(done)](bool in_time) {
-            if (!in_time)
-                say_not_kept("nothing has come back from there for " + to_text(kKeptWithin));
+        patience, [work = std::move(work), result] { *result = work(); },
+        [this, patience, result, done = std::move(done)](bool in_time) {
+            if (!in_time) say_not_kept("nothing has come back from there for " + to_text(patience));
             if (in_time && !*result) say_not_kept(result->error().sentence());
             done(in_time && result->has_value());
         });
@@ -99,6 +104,7 @@ void WorkerLooks::examine(const ExamineWorkers& asked) {
     if (!set) return;
     const auto looked = std::make_shared<Looked>();
     looked->generation = asked.generation;
+    looked->asked_at = boot_now();
     // What is recorded and what is kept, both at once: each may take its time.
     const auto part = [this, looked, ranks = asked.local_ranks, alive = std::weak_ptr(alive_)] {
         if (alive.lock() && --looked->missing == 0) look_closely(looked, ranks);
@@ -129,11 +135,12 @@ void WorkerLooks::look_closely(const std::shared_ptr<Looked>& looked,
     const auto part = [this, looked, alive = std::weak_ptr(alive_)] {
         if (alive.lock() && --looked->missing == 0) answer(*looked);
     };
-    stacks_of(loop_, pids, [looked, part](std::vector<FoundStack> stacks) {
+    const Duration left = looked->asked_at + kLooked - boot_now();
+    stacks_of(loop_, pids, left, [looked, part](std::vector<FoundStack> stacks) {
         looked->stacks = std::move(stacks);
         part();
     });
-    gpus_in_use(loop_, pids, [looked, part](std::vector<std::string> gpus) {
+    gpus_in_use(loop_, pids, left, [looked, part](std::vector<std::string> gpus) {
         looked->gpus = std::move(gpus);
         part();
     });
@@ -164,7 +171,8 @@ void WorkerLooks::answer(Looked& looked) {
         if (alive.lock()) post_(event);
     };
     if (looked.file.empty() || more.empty()) return post(true);
-    write([file = looked.file, more] { return keep_lines(file, more); }, post);
+    write(
+        kAddedWithin, [file = looked.file, more] { return keep_lines(file, more); }, post);
 }
 
 }  // namespace ddprun::agent

@@ -41,6 +41,7 @@ class WorkerLooks {
     // What is known of the workers that the leader has asked for, while it is looked for.
     struct Looked {
         Generation generation;
+        Time asked_at{};
         std::string file;  // where it is kept what all do; empty: nowhere
         std::vector<rendezvous::RecordedCalls> recorded;  // of all workers of this node
         std::vector<rendezvous::WorkerOutcome> outcomes;
@@ -49,7 +50,7 @@ class WorkerLooks {
         int missing = 2;  // of the two that are looked for at the same time
     };
     void keep(const WorkerSet& set, std::function<void(const std::string&)> kept);
-    void write(std::function<Result<>()> work, std::function<void(bool)> done);
+    void write(Duration patience, std::function<Result<>()> work, std::function<void(bool)> done);
     void say_not_kept(const std::string& why);
     void look_closely(const std::shared_ptr<Looked>& looked, const std::vector<int>& local_ranks);
     void answer(Looked& looked);

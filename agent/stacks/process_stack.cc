@@ -21,8 +21,10 @@ namespace {
 
 using Process = std::int64_t;
 
-// For all tools together, and for what /proc and the process's memory say.
-constexpr auto kToolsLimit = std::chrono::seconds{5}, kLookLimit = std::chrono::seconds{2};
+// For what /proc and the process's memory say, for all tools of a worker together, and for the last
+// look at a process that a tool may have stopped.
+constexpr auto kLookLimit = std::chrono::seconds{2}, kToolsLimit = std::chrono::seconds{5},
+               kLastLook = std::chrono::seconds{1};
 // Limits for one worker's part of the report.
 constexpr std::size_t kToolLines = 60, kLineLength = 200;
 
@@ -52,19 +54,22 @@ StackLines tool_lines(const std::string& output) {
     return lines;
 }
 
-boost::asio::awaitable<char> state_of(Process pid) {
-    co_return (co_await in_time(kLookLimit, [pid] { return process_state(pid); })).value_or('?');
+// '?': it has gone, or nobody may look at it until then.
+boost::asio::awaitable<char> state_of(Process pid, Time until) {
+    const Duration left = std::min<Duration>(kLookLimit, until - boot_now());
+    if (left <= Duration{}) co_return '?';
+    co_return (co_await in_time(left, [pid] { return process_state(pid); })).value_or('?');
 }
 
 // What a tool says. A tool that is not installed fails at once.
 boost::asio::awaitable<StackLines> ask(std::vector<std::string> words, Process pid, Time until) {
+    const char before = co_await state_of(pid, until);
     // The limit is for all tools of a process and its children, so a later tool has less time.
     const Duration left = until - boot_now();
-    if (left <= Duration{}) co_return StackLines{};
-    const char before = co_await state_of(pid);
+    if (before == '?' || left <= Duration{}) co_return StackLines{};
     const auto result = co_await run_program(words, {}, left);
     // A tool that was killed may have left the process stopped.
-    if (before != 'T' && before != '?' && co_await state_of(pid) == 'T')
+    if (before != 'T' && co_await state_of(pid, until + kLastLook) == 'T')
         ::kill(static_cast<pid_t>(pid), SIGCONT);
     // Not installed, not permitted, or too late.
     if (!result || result->code != 0) co_return StackLines{};
@@ -87,7 +92,7 @@ boost::asio::awaitable<StackLines> user_stack(Process pid, bool is_python, Time 
 // a second. One that is stopped already it cannot show, and one that hangs in the kernel it waits
 // for.
 boost::asio::awaitable<StackLines> native_stack(Process pid, Time until) {
-    const char state = co_await state_of(pid);
+    const char state = co_await state_of(pid, until);
     if (state == 'T' || state == 't' || state == 'D' || state == '?') co_return StackLines{};
     const std::vector<std::string> words{"py-spy", "dump", "--native", "--pid",
                                          std::to_string(pid)};
@@ -95,17 +100,22 @@ boost::asio::awaitable<StackLines> native_stack(Process pid, Time until) {
 }
 
 // The look comes first, because a tool stops the process and changes what the kernel shows.
-boost::asio::awaitable<FoundStack> stack_of(Process pid) {
+boost::asio::awaitable<FoundStack> stack_of(Process pid, Time answered_by) {
     FoundStack found;
+    const bool full = works_under_way >= kWorksAtOnce;
     std::optional<ProcessLook> look =
         co_await in_time(kLookLimit, [pid] { return look_at_process(pid); });
     if (!look) {
-        found.lines = {"the kernel has not let ddprun look at process " + std::to_string(pid) +
-                       " in " + to_text(kLookLimit)};
+        const std::string process = "process " + std::to_string(pid);
+        found.lines = {full ? "ddprun has not looked at " + process + ", since " +
+                                  std::to_string(kWorksAtOnce) +
+                                  " of its looks at processes have not come back from the kernel"
+                            : "the kernel has not let ddprun look at " + process + " in " +
+                                  to_text(kLookLimit)};
         co_return found;
     }
     found.lines = std::move(look->lines);
-    const Time until = boot_now() + kToolsLimit;
+    const Time until = std::min<Time>(boot_now() + kToolsLimit, answered_by - kLastLook);
     for (const Process each : look->for_tools) {
         const bool is_python = std::ranges::count(look->unread, each) > 0;
         const StackLines lines = co_await user_stack(each, is_python, until);
@@ -121,7 +131,7 @@ boost::asio::awaitable<FoundStack> stack_of(Process pid) {
 
 }  // namespace
 
-void stacks_of(boost::asio::io_context& loop, const std::vector<Process>& pids,
+void stacks_of(boost::asio::io_context& loop, const std::vector<Process>& pids, Duration limit,
                std::function<void(std::vector<FoundStack>)> done) {
     struct Collected {
         std::vector<FoundStack> stacks;
@@ -133,8 +143,9 @@ void stacks_of(boost::asio::io_context& loop, const std::vector<Process>& pids,
         Collected{std::vector<FoundStack>(pids.size()), pids.size(), std::move(done)});
     // Even then the answer comes from the loop, never from within this call.
     if (pids.empty()) return boost::asio::post(loop, [all] { all->done({}); });
+    const Time until = boot_now() + limit;
     for (std::size_t i = 0; i < pids.size(); ++i)
-        boost::asio::co_spawn(loop, stack_of(pids[i]),
+        boost::asio::co_spawn(loop, stack_of(pids[i], until),
                               // A failure of one examination leaves its entry empty. The others
                               // still count.
                               [all, i](const std::exception_ptr& failed, FoundStack found) {

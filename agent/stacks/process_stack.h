@@ -6,8 +6,8 @@
 // container), only the kernel's part remains. A worker may be a script that starts the real program,
 // so a few of its children are examined, too.
 //
-// Thread: the loop's. The answer comes within eight seconds, whatever the tools and the kernel do. A
-// tool that takes too long is killed, and a process that it had stopped continues.
+// Thread: the loop's. The answer comes in time, whatever the tools and the kernel do. A tool that
+// takes too long is killed, and a process that it had stopped continues.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "agent/stacks/kernel_stack.h"
+#include "base/time.h"
 
 namespace ddprun::agent {
 
@@ -28,7 +29,9 @@ struct FoundStack {
 };
 
 // Calls `done` once from the loop. The result has one entry for each pid, in the same order.
-void stacks_of(boost::asio::io_context& loop, const std::vector<std::int64_t>& pids,
+// `limit`: when the answer must come, at least the two seconds of the own look; tools have what is
+// left.
+void stacks_of(boost::asio::io_context& loop, const std::vector<std::int64_t>& pids, Duration limit,
                std::function<void(std::vector<FoundStack>)> done);
 
 }  // namespace ddprun::agent

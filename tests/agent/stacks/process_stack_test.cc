@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/loop/in_time.h"
 #include "tests/support/loop.h"
 
 namespace ddprun::agent {
@@ -79,10 +80,11 @@ class Tools {
 std::string folder_file(const Folder& folder) { return folder / "eval.py"; }
 
 // Asks and runs the loop until all answers are there.
-std::vector<StackLines> stacks(const std::vector<std::int64_t>& pids) {
+std::vector<StackLines> stacks(const std::vector<std::int64_t>& pids,
+                               Duration limit = std::chrono::seconds{9}) {
     boost::asio::io_context loop;
     std::optional<std::vector<StackLines>> found;
-    stacks_of(loop, pids, [&](const std::vector<FoundStack>& all) {
+    stacks_of(loop, pids, limit, [&](const std::vector<FoundStack>& all) {
         found.emplace();
         for (const FoundStack& each : all) found->push_back(each.lines);
     });
@@ -175,6 +177,28 @@ TEST(ProcessStack, DoesNotWaitForAToolThatHangs) {
     ASSERT_TRUE(child.comes_to('S'));
     EXPECT_THAT(stacks({child.pid()}), ElementsAre(ElementsAre(HasSubstr("sleeps in read"))));
     EXPECT_TRUE(child.comes_to('S'));
+}
+
+// What is left of the limit is for a last look, which lets a process go on that a tool has stopped.
+TEST(ProcessStack, AsksNoToolWhereNoTimeIsLeft) {
+    Tools tools;
+    tools.add("eu-stack", "echo '#0  in_the_worker ()'\n");
+    const Child child;
+    ASSERT_TRUE(child.comes_to('S'));
+    EXPECT_THAT(stacks({child.pid()}, std::chrono::seconds{1}),
+                ElementsAre(ElementsAre(HasSubstr("sleeps in read"))));
+}
+
+// The kernel is not blamed for a process that nobody has looked at.
+TEST(ProcessStack, SaysWhenItDoesNotLook) {
+    const Child child;
+    works_under_way = kWorksAtOnce;
+    const auto lines = stacks({child.pid()});
+    works_under_way = 0;
+    EXPECT_THAT(lines, ElementsAre(ElementsAre("ddprun has not looked at process " +
+                                               std::to_string(child.pid()) +
+                                               ", since 8 of its looks at processes have not come "
+                                               "back from the kernel")));
 }
 
 // The tool prints 500 lines, and the report keeps 60 for each process. The ellipsis says that lines
