@@ -3,7 +3,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,9 +40,7 @@ constexpr int kStartsInARow = 16;
 // All state of the keeper. One thread, no callbacks: run() calls everything in order.
 class Process {
   public:
-    explicit Process(pid_t agent)
-        : agent_(agent),
-          agent_pidfd_(agent > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, agent, 0)) : -1) {}
+    explicit Process(pid_t agent) : signals_(agent) {}
 
     int run();
 
@@ -60,7 +57,6 @@ class Process {
         bool started = false;
     };
 
-    bool open();
     void wait(int milliseconds);
     void read_requests();
     void handle(const Request& request, std::vector<UniqueFd>& fds);
@@ -68,18 +64,15 @@ class Process {
     void adopt(const Request& request, const std::vector<UniqueFd>& fds);
     void settle(Worker& worker);
     void settle_ready();
+    void lock_if_due();
     void tell_stopped();
     void reaped(pid_t pid, int wait_status);
     void begin_killing(bool with_spared);
     void go_on_killing();
     void on_timer(Time now);
-    void read_signals();
-    void signal_agent(int number);
 
-    pid_t agent_;
-    UniqueFd agent_pidfd_;
+    SignalsForAgent signals_;
     DeadlineTimer timer_;
-    UniqueFd signals_;
     std::vector<pollfd> polled_;
     std::vector<Worker> workers_;
     Replies replies_{kSocket};
@@ -91,21 +84,15 @@ class Process {
     std::vector<std::uint32_t> sweeps_;  // to be answered when all is killed
     bool tell_expired_ = false;          // likewise: send `expired`
     bool shutdown_ = false;
-    bool gone_ = false;  // ddprun is gone
+    bool gone_ = false;      // ddprun is gone
+    bool lock_due_ = false;  // workers have started since the program was locked
 
     Will will_;
 };
 
-// All signals are blocked (keeper_setup.h) and arrive through the signalfd.
-bool Process::open() {
-    const sigset_t read = signals_to_read();
-    signals_.reset(::signalfd(-1, &read, SFD_CLOEXEC | SFD_NONBLOCK));
-    return timer_.open() && signals_;
-}
-
 // The order inside the loop matters, see below. Returns the exit code of the process.
 int Process::run() {
-    if (!open()) return 1;
+    if (!timer_.open() || !signals_.open()) return 1;
     for (;;) {
         wait(!killing_ ? -1 : rounds_.blocked() ? kLookAtBlocked : kLookAgain);
         // Requests come before the timer: a deadline that ddprun has moved in time must not fire.
@@ -125,6 +112,7 @@ int Process::run() {
         on_timer(now);
         if (killing_) go_on_killing();
         replies_.flush();
+        lock_if_due();
         // The keeper leaves only when nothing of the job is left, so that Gone is true. ddprun has
         // told of a process that may not be killed, and does not wait for it.
         if (killing_ && !(shutdown_ && rounds_.blocked())) continue;
@@ -143,21 +131,12 @@ void Process::wait(int milliseconds) {
     polled_.clear();
     polled_.push_back({gone_ ? -1 : kSocket,
                        static_cast<short>(replies_.empty() ? POLLIN : POLLIN | POLLOUT), 0});
-    polled_.push_back({signals_.get(), POLLIN, 0});
+    polled_.push_back({signals_.fd(), POLLIN, 0});
     polled_.push_back({timer_.fd(), POLLIN, 0});
     for (const Worker& worker : workers_)
         if (worker.exec_pipe) polled_.push_back({worker.exec_pipe.get(), POLLIN, 0});
     ::poll(polled_.data(), polled_.size(), milliseconds);
-    read_signals();
-}
-
-// Several SIGCHLD may be merged into one, so their content is not used: all children are looked at.
-// One read a turn: a worker that sends signals without a pause must not hold the loop.
-void Process::read_signals() {
-    signalfd_siginfo signals[8];
-    const ssize_t bytes = ::read(signals_.get(), signals, sizeof signals);
-    for (ssize_t i = 0; i < bytes / static_cast<ssize_t>(sizeof signals[0]); ++i)
-        if (meant_for_agent(signals[i])) signal_agent(static_cast<int>(signals[i].ssi_signo));
+    signals_.pass_on();
 }
 
 // Takes all requests that are there.
@@ -170,6 +149,7 @@ void Process::read_requests() {
         if (transfer == Transfer::ended) {
             // The end of the socket means that ddprun is gone.
             gone_ = true;
+            signals_.agent_is_gone();
             rounds_.hurry();
             replies_.agent_is_gone();
             begin_killing(true);
@@ -259,10 +239,16 @@ void Process::settle(Worker& worker) {
     // The program has its own memory now, so the memory that the child has shared can be freed.
     worker.memory.reset();
     replies_.forked(worker.id, worker.pid, std::move(worker.pidfd));
-    // Nobody waits for a start now.
-    if (std::ranges::none_of(workers_,
-                             [](const Worker& other) { return other.exec_pipe.get() >= 0; }))
-        lock_program();
+    lock_due_ = true;
+}
+
+// Once for all that were started together, when nobody waits for a start. (It is done anew, since
+// with a low limit only that is locked which has been used.)
+void Process::lock_if_due() {
+    const auto starts = [](const Worker& worker) { return worker.exec_pipe.get() >= 0; };
+    if (!lock_due_ || killing_ || std::ranges::any_of(workers_, starts)) return;
+    lock_due_ = false;
+    lock_program();
 }
 
 // Compares numbers: workers may have been added or removed since the poll.
@@ -321,7 +307,7 @@ void Process::go_on_killing() {
 // The clock decides, not the timer: the deadline may have moved since the timer fired.
 void Process::on_timer(Time now) {
     if (!timer_.fired()) return;
-    const Deadline::Due due = deadline_.look(now, pulse_of(agent_));
+    const Deadline::Due due = deadline_.look(now, pulse_of(signals_.agent()));
     if (due.passed) {
         tell_expired_ = true;
         // This goes out at once and not after the killing: a process that hangs in the kernel may
@@ -330,19 +316,8 @@ void Process::on_timer(Time now) {
         rounds_.hurry();
         begin_killing(true);
     }
-    if (due.agent_frozen) signal_agent(SIGKILL);
+    if (due.agent_frozen) signals_.send(SIGKILL);
     timer_.set(deadline_.next());
-}
-
-// The pidfd makes sure that the signal reaches ddprun and no later process with the same pid.
-// Without pidfds, the pid is safe only while ddprun is still our parent.
-void Process::signal_agent(int number) {
-    if (gone_ || agent_ <= 0) return;
-    if (agent_pidfd_) {
-        ::syscall(SYS_pidfd_send_signal, agent_pidfd_.get(), number, nullptr, 0);
-    } else if (::getppid() == agent_) {
-        ::kill(agent_, number);
-    }
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
-// Looks at the clock and the state of a process.
+// Looks at the CPU time and the state of a process's first thread.
 #include "agent/keeper/process_pulse.h"
 
 #include <time.h>
 
+#include <charconv>
+#include <cstdint>
 #include <string>
 
 #include "base/system/own_proc.h"
@@ -11,11 +13,24 @@
 namespace ddprun::agent::keeper {
 namespace {
 
-Duration cpu_time_of(int pid) {
+// Of all its threads: what the kernel tells without /proc.
+Duration cpu_time_of_all(int pid) {
     clockid_t clock{};
     timespec used{};
-    if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return {};
+    // 0 would be this process.
+    if (pid <= 0 || ::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0)
+        return {};
     return std::chrono::seconds{used.tv_sec} + std::chrono::nanoseconds{used.tv_nsec};
+}
+
+// "NANOSECONDS …" of one thread. The file is missing on kernels without CONFIG_SCHED_INFO.
+Duration cpu_time_of(int pid) {
+    const std::string id = std::to_string(pid);
+    const std::string text =
+        proc_is_ours() ? read_small_file("/proc/" + id + "/task/" + id + "/schedstat") : "";
+    std::int64_t used = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), used);
+    return read.ec == std::errc() ? Duration{used} : cpu_time_of_all(pid);
 }
 
 // The format is "PID (NAME) STATE …", and NAME may contain parentheses.

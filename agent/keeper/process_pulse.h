@@ -1,6 +1,8 @@
-// What shows from outside that a process which owes an answer is slow and not frozen: it uses the
-// processor, or it waits for one. ddprun and the keeper judge each other by it. Source:
-// clock_getcpuclockid(3), proc_pid_stat(5). Thread: any; it never waits.
+// What shows from outside that a process which owes an answer is slow and not frozen: its first
+// thread, which has to answer, uses the processor, or waits for one. What other threads do counts
+// only where /proc does not tell them apart. ddprun and the keeper judge each other by it. Source:
+// clock_getcpuclockid(3), proc_pid_stat(5), "schedstat" in the kernel's
+// Documentation/scheduler/sched-stats. Thread: any; it never waits.
 #pragma once
 
 #include "base/time.h"
@@ -8,9 +10,9 @@
 namespace ddprun::agent::keeper {
 
 struct Pulse {
-    Duration cpu_time{};  // of all its threads since its start
-    // Its first thread runs, or would if it got a processor. On a loaded host it may be all that a
-    // process does for seconds.
+    Duration cpu_time{};  // since its start
+    // It runs, or would if it got a processor. On a loaded host it may be all that a process does for
+    // seconds.
     bool runnable = false;
 };
 

@@ -1,6 +1,7 @@
-// Decides by the sender whether a signal to the keeper is meant for ddprun.
+// Decides by the sender whether a signal to the keeper is meant for ddprun, and sends it on.
 #include "agent/keeper/signals_for_agent.h"
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -65,6 +66,36 @@ bool meant_for_agent(const signalfd_siginfo& signal) {
         if (place != Place::unknown) return place == Place::below;
     }
     return false;
+}
+
+SignalsForAgent::SignalsForAgent(pid_t agent)
+    : agent_(agent),
+      agent_pidfd_(agent > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, agent, 0)) : -1) {}
+
+bool SignalsForAgent::open() {
+    const sigset_t read = signals_to_read();
+    signals_.reset(::signalfd(-1, &read, SFD_CLOEXEC | SFD_NONBLOCK));
+    return static_cast<bool>(signals_);
+}
+
+// Several SIGCHLD may be merged into one, so their content is not used: all children are looked at.
+// One read a turn: a worker that sends signals without a pause must not hold the loop.
+void SignalsForAgent::pass_on() const {
+    signalfd_siginfo signals[8];
+    const ssize_t bytes = ::read(signals_.get(), signals, sizeof signals);
+    for (ssize_t i = 0; i < bytes / static_cast<ssize_t>(sizeof signals[0]); ++i)
+        if (meant_for_agent(signals[i])) send(static_cast<int>(signals[i].ssi_signo));
+}
+
+// The pidfd makes sure that the signal reaches ddprun and no later process with the same pid.
+// Without pidfds, the pid is safe only while ddprun is still our parent.
+void SignalsForAgent::send(int number) const {
+    if (agent_ <= 0) return;
+    if (agent_pidfd_) {
+        ::syscall(SYS_pidfd_send_signal, agent_pidfd_.get(), number, nullptr, 0);
+    } else if (::getppid() == agent_) {
+        ::kill(agent_, number);
+    }
 }
 
 }  // namespace ddprun::agent::keeper

@@ -4,11 +4,14 @@
 // under torchrun, where the parent is the launcher. So such a signal is sent on to ddprun.
 //
 // Signals of others are not: Slurm and service managers signal all processes of a step or service,
-// so ddprun has got its own, and would get it twice. No state, no thread.
+// so ddprun has got its own, and would get it twice. Keeper process only.
 #pragma once
 
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <sys/types.h>
+
+#include "base/system/unique_fd.h"
 
 namespace ddprun::agent::keeper {
 
@@ -20,5 +23,24 @@ sigset_t signals_to_read();
 // gone. (Of a sender that has gone nobody knows the parent. `/bin/kill` goes at once, while those
 // who signal a whole step live longer than it.)
 bool meant_for_agent(const signalfd_siginfo& signal);
+
+// What the keeper reads, and the way on to ddprun.
+class SignalsForAgent {
+  public:
+    // 0: nobody gets anything.
+    explicit SignalsForAgent(pid_t agent);
+    // All signals must be blocked (keeper_setup.h). False: no descriptor is left.
+    bool open();
+    int fd() const { return signals_.get(); }
+    pid_t agent() const { return agent_; }
+    // Reads what has come, and sends on what is meant for ddprun.
+    void pass_on() const;
+    void send(int number) const;
+    void agent_is_gone() { agent_ = 0; }
+
+  private:
+    pid_t agent_;
+    UniqueFd agent_pidfd_, signals_;
+};
 
 }  // namespace ddprun::agent::keeper

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <thread>
 
 #include "base/system/boot_clock.h"
 
@@ -76,6 +77,34 @@ TEST(ProcessPulse, OneThatWaitsForAnEventIsFrozen) {
     EXPECT_FALSE(is_slow(before, pulse_of(waits.pid())));
 }
 
+// The thread that would answer waits, perhaps for ever. The other one is none of its loop.
+TEST(ProcessPulse, AnotherThreadThatSpinsIsNoAnswer) {
+    const Process waits([] {
+        std::thread([] {
+            for (volatile bool spins = true; spins;) continue;
+        }).detach();
+        for (;;) ::pause();
+    });
+    const auto all = [&] {
+        clockid_t clock{};
+        timespec used{};
+        (void)::clock_getcpuclockid(waits.pid(), &clock);
+        (void)::clock_gettime(clock, &used);
+        return Duration{std::chrono::seconds{used.tv_sec} + std::chrono::nanoseconds{used.tv_nsec}};
+    };
+    const auto until_it_has_spun_for = [&](Duration time) {
+        for (const Time end = boot_now() + std::chrono::seconds{30}; boot_now() < end;
+             ::usleep(1000))
+            if (all() > time) return true;
+        return false;
+    };
+    ASSERT_TRUE(until_it_has_spun_for(milliseconds{50}));
+    ASSERT_TRUE(comes(waits.pid(), false));
+    const Pulse before = pulse_of(waits.pid());
+    ASSERT_TRUE(until_it_has_spun_for(all() + milliseconds{50}));
+    EXPECT_FALSE(is_slow(before, pulse_of(waits.pid())));
+}
+
 TEST(ProcessPulse, OneThatHasGoneHasNone) {
     pid_t gone = 0;
     {
@@ -83,4 +112,5 @@ TEST(ProcessPulse, OneThatHasGoneHasNone) {
         gone = process.pid();
     }
     EXPECT_FALSE(is_slow({}, pulse_of(gone)));
+    EXPECT_FALSE(is_slow({}, pulse_of(0))) << "nobody, and not this process";
 }
