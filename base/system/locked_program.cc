@@ -83,10 +83,12 @@ std::size_t lock_program() {
 }
 
 void fetch_program() {
-    for (const Range& segment : segments())
-        if (segment.is_constant && lock(segment))
-            (void)::madvise(reinterpret_cast<void*>(segment.begin), segment.end - segment.begin,
-                            MADV_POPULATE_READ);
+    std::vector<Range> constant = segments();
+    std::erase_if(constant, [](const Range& segment) { return !segment.is_constant; });
+    if (!std::ranges::all_of(constant, lock)) return;
+    for (const Range& segment : constant)
+        (void)::madvise(reinterpret_cast<void*>(segment.begin), segment.end - segment.begin,
+                        MADV_POPULATE_READ);
 }
 
 }  // namespace ddprun

@@ -50,6 +50,8 @@ constexpr std::size_t kKiB = 1024;
 volatile char unused[4096 * kKiB];
 // The same in the program's file.
 [[gnu::used]] constexpr char unused_constant[4096 * kKiB] = {1};
+// And 2 MiB of code.
+asm(".pushsection .text; .skip 2048 * 1024; .popsection");
 
 }  // namespace
 
@@ -93,4 +95,12 @@ TEST(LockedProgram, FetchesWhatNobodyHasUsed) {
     };
     EXPECT_EQ(child(fetches), 0);
     EXPECT_EQ(child([&] { return limit_to(128 * kKiB) && !fetches(); }), 0);
+    // The code may be locked, but not `unused_constant`. So nothing of either is read.
+    const auto fetches_nothing = [] {
+        if (!limit_to(sizeof unused_constant - 4 * kKiB)) return false;
+        const std::size_t before = status("RssFile");
+        fetch_program();
+        return status("RssFile") < before + 1024 * kKiB;
+    };
+    EXPECT_EQ(child(fetches_nothing), 0);
 }
