@@ -24,16 +24,6 @@ namespace {
 // Share of the lease in which the keeper must answer.
 constexpr double kKeeperAnswers = 0.5;
 
-// Each may be empty.
-using Furnish = std::function<void(const std::string&)>;
-Furnish in_turn(const Furnish& first, const Furnish& second) {
-    if (!first || !second) return first ? first : second;
-    return [first, second](const std::string& folder) {
-        first(folder);
-        second(folder);
-    };
-}
-
 }  // namespace
 
 Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
@@ -345,7 +335,7 @@ void Runner::bequeath_folder() {
 
 AttemptFolder::Heirs Runner::heirs() {
     return {.origin = [](const std::string& folder) { return to_json(origin_here(folder)); },
-            .furnish = in_turn(warm_.furnish(), recorders_.furnish(!config_.log_dir.empty())),
+            .furnish = {warm_.furnish(), recorders_.furnish(!config_.log_dir.empty())},
             .found =
                 [this, alive = std::weak_ptr(alive_)](OthersFolders others) {
                     if (alive.lock()) orphans_.begin(std::move(others));

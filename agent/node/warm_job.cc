@@ -5,7 +5,7 @@
 
 #include "agent/host/hardware.h"
 #include "agent/warm/python_command.h"
-#include "agent/workers/worker_set.h"
+#include "agent/workers/worker_request.h"
 
 namespace ddprun::agent {
 

@@ -161,9 +161,12 @@ void AttemptFolder::Maker::make_temporary() {
 }
 
 void AttemptFolder::Maker::prepare(const Heirs& heirs) {
-    if (!heirs.furnish) return;
+    const auto is_set = [](const auto& furnish) { return furnish != nullptr; };
+    if (std::ranges::none_of(heirs.furnish, is_set)) return;
     if (temporary.path.empty()) make_temporary();
-    if (std::exchange(furnished, temporary.path) != temporary.path) heirs.furnish(temporary.path);
+    if (std::exchange(furnished, temporary.path) == temporary.path) return;
+    for (const auto& furnish : heirs.furnish)
+        if (furnish) furnish(temporary.path);
 }
 
 AttemptFiles AttemptFolder::Maker::make(Generation generation, const WantedFiles& wanted,

@@ -60,8 +60,9 @@ class AttemptFolder {
         // What the temporary folder says about the processes whose stop file lies below `folder`.
         // On the file thread; may be empty.
         std::function<std::string(const std::string& folder)> origin;
-        // Fills a new temporary folder before the workers start. On the file thread; may be empty.
-        std::function<void(const std::string& folder)> furnish;
+        // Fill a new temporary folder before the workers start. On the file thread; each may be
+        // empty.
+        std::vector<std::function<void(const std::string& folder)>> furnish;
         // What lies beside the temporary folder. On the loop.
         std::function<void(OthersFolders)> found;
         // The temporary folder has been made, or another one in its place. On the loop.

@@ -71,9 +71,10 @@ class WorkerOutput {
     // Call when nothing of the generation is left: settles, and closes the pipes.
     void finish();
 
-    // The last 20 lines of both streams, in the order in which they arrived.
+    // The last lines of both streams, in the order in which they arrived: 20 (LastLines::kCount), or
+    // as many as were asked for.
     std::vector<std::string> tail() const;
-    // Keeps so many of them from now on.
+    // Keeps so many lines from now on.
     void keep_lines(std::size_t count);
 
   private:

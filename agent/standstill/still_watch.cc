@@ -111,7 +111,7 @@ std::string StillWatch::call_of(std::size_t worker) const {
     return worker < still_.size() ? still_[worker].call() : std::string();
 }
 
-// The processes of the next generation may be seen again.
+// Once in a job, though the processes of the next generation may be seen again.
 void StillWatch::say_hanging(Time now) {
     const Duration lasted = std::max(sampling_->lasted(now), placing_->lasted(now));
     if (lasted < kHangs || std::exchange(said_hanging_, true)) return;

@@ -36,6 +36,16 @@ std::optional<std::int64_t> number(const std::string& text) {
 
 }  // namespace
 
+WarmWorker warm_worker(const WorkerStart& start, const std::string& record,
+                       Keeper::SpawnCallback done) {
+    WarmWorker worker{start.environment, record, start.cpus, {}, std::move(done)};
+    const int standard[] = {start.stdin_fd, start.stdout_fd, start.stderr_fd};
+    for (int i = 0; i < 3; ++i)
+        if (standard[i] >= 0) worker.fds.push_back({i, standard[i]});
+    for (const ExtraFd& extra : start.extra) worker.fds.push_back({extra.number, extra.fd});
+    return worker;
+}
+
 ForkServer::ForkServer(boost::asio::io_context& io, Keeper& keeper, Wanted wanted, Events events)
     : io_(io), keeper_(keeper), wanted_(std::move(wanted)), events_(std::move(events)), limit_(io) {
     std::vector<std::string> probe = wanted_.command.interpreter;

@@ -41,6 +41,9 @@ struct WarmWorker {
     Keeper::SpawnCallback done;
 };
 
+WarmWorker warm_worker(const WorkerStart& start, const std::string& record,
+                       Keeper::SpawnCallback done);
+
 class ForkServer {
   public:
     struct Wanted {

@@ -147,16 +147,9 @@ void WarmStarts::flush() {
 // If the server fails, none of its workers runs, and the same ones start cold.
 void WarmStarts::fork_waiting() {
     std::vector<WarmWorker> workers;
-    std::vector<std::shared_ptr<Waiting>> kept;
     for (Waiting& each : std::exchange(waiting_, {})) {
-        const auto again = kept.emplace_back(std::make_shared<Waiting>(std::move(each)));
-        const WorkerStart& start = again->held.start;
-        WarmWorker worker{start.environment, again->record, start.cpus, {}, {}};
-        const int standard[] = {start.stdin_fd, start.stdout_fd, start.stderr_fd};
-        for (int i = 0; i < 3; ++i)
-            if (standard[i] >= 0) worker.fds.push_back({i, standard[i]});
-        for (const ExtraFd& extra : start.extra) worker.fds.push_back({extra.number, extra.fd});
-        worker.done = [this, again, alive = std::weak_ptr(alive_)](Result<Spawned> spawned) {
+        const auto again = std::make_shared<Waiting>(std::move(each));
+        const auto done = [this, again, alive = std::weak_ptr(alive_)](Result<Spawned> spawned) {
             const bool cold = !spawned && spawned.error().code() == ErrorCode::unavailable;
             if (cold && alive.lock()) {
                 policy_.went_cold();
@@ -165,7 +158,7 @@ void WarmStarts::fork_waiting() {
             }
             again->done(std::move(spawned));
         };
-        workers.push_back(std::move(worker));
+        workers.push_back(warm_worker(again->held.start, again->record, done));
     }
     server_->fork(std::move(workers));
 }

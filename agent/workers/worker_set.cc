@@ -2,8 +2,6 @@
 #include "agent/workers/worker_set.h"
 
 #include <signal.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/steady_timer.hpp>
@@ -13,7 +11,8 @@
 #include "agent/output/output.h"
 #include "agent/workers/last_words.h"
 #include "agent/workers/progress_pipe.h"
-#include "agent/workers/worker_arguments.h"
+#include "agent/workers/worker_process.h"
+#include "agent/workers/worker_request.h"
 #include "base/system/boot_clock.h"
 #include "base/system/careful_open.h"
 #include "rendezvous/model/node_name.h"
@@ -33,30 +32,14 @@ int shell_code(const Error& error) { return error.code() == ErrorCode::not_found
 
 }  // namespace
 
-WorkerStart worker_start(const WorkerPlan& plan, int index, int local_rank) {
-    WorkerStart start;
-    start.argv =
-        worker_arguments(plan.argv, plan.first_argument, local_rank, plan.collapse_dollars);
-    if (!plan.cpus.empty()) start.cpus = plan.cpus[static_cast<std::size_t>(index)];
-    // Only a lone worker may read the terminal. Several would take turns at the keystrokes, which
-    // may be meant for the shell: they get /dev/null.
-    start.stdin_fd = !plan.foreground && ::isatty(STDIN_FILENO) ? -1 : STDIN_FILENO;
-    start.nofile_soft = plan.nofile_soft;
-    start.foreground = plan.foreground;
-    return start;
-}
-
 // One worker, from its request to its reported end.
-struct WorkerSet::Worker {
+struct WorkerSet::Worker : WorkerProcess {
     Worker(boost::asio::io_context& loop, std::shared_ptr<TurnBudget> turns,
            ProgressPipe::OnReport on_progress, ProgressPipe::OnFlood on_flood)
         : progress(loop, std::move(turns), std::move(on_progress), std::move(on_flood)) {}
 
     int index = 0, local_rank = 0, rank = 0;
-    std::int64_t pid = 0;  // 0 until the keeper has started it
-    UniqueFd pidfd;
     Time started{};
-    bool ended = false;  // reaped, or never started
     std::string error_file;
     std::string sent_signal;  // why it got a signal outside a stop
     bool aborted = false;     // it was to write its functions before its end
@@ -109,12 +92,9 @@ void WorkerSet::start(const rendezvous::NodePlace& place, Ready ready) {
         });
 }
 
-// Without a pidfd (an old kernel) the keeper alone kills: it knows which pids are still in use.
 void WorkerSet::kill() {
     forgone_ = true;
-    for (const auto& worker : workers_)
-        if (!worker->ended && worker->pidfd)
-            ::syscall(SYS_pidfd_send_signal, worker->pidfd.get(), SIGKILL, nullptr, 0);
+    for (const auto& worker : workers_) worker->kill();
 }
 
 // All requests go to the keeper at once. It answers each one when the program runs.
@@ -161,7 +141,7 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
         worker.pid = spawned->pid;
         worker.pidfd = std::move(spawned->pidfd);
         // A stop began while the keeper was starting this worker.
-        if (signalled_ != 0) send_signal(worker, signalled_);
+        if (signalled_ != 0) worker.signal(signalled_);
         on_event_(WorkerStarted{node_place_.generation, worker.index, worker.pid});
     });
 }
@@ -180,8 +160,7 @@ void WorkerSet::signal(int number, const std::vector<std::int64_t>& abort_these)
     if (!output_ && !std::exchange(forgone_, true))
         for (auto& worker : workers_) fail(*worker, "stopped before it was started", 128 + number);
     for (const auto& worker : workers_)
-        if (worker->pid != 0 && !worker->ended && !abort(*worker, abort_these))
-            send_signal(*worker, number);
+        if (worker->lives() && !abort(*worker, abort_these)) worker->signal(number);
     signal_aborted(number);
 }
 
@@ -189,7 +168,7 @@ void WorkerSet::signal(int number, const std::vector<std::int64_t>& abort_these)
 bool WorkerSet::abort(Worker& worker, const std::vector<std::int64_t>& processes) {
     if (!has_fault_handler(plan_)) return false;
     for (const std::int64_t pid : processes) {
-        if (!has(worker, pid) || !abort_without_core(pid)) continue;
+        if (!worker.has(pid) || !abort_without_core(pid)) continue;
         worker.aborted = true;
         worker.output->keep_lines(kLastWordsLines);
     }
@@ -204,14 +183,14 @@ void WorkerSet::signal_aborted(int number) {
     timer->async_wait([this, timer, number, alive = std::weak_ptr(alive_)](auto) {
         if (!alive.lock()) return;
         for (const auto& worker : workers_)
-            if (worker->aborted && !worker->ended) send_signal(*worker, number);
+            if (worker->aborted && !worker->ended) worker->signal(number);
     });
 }
 
 // A worker that is not running yet could have no handler, and would die of it.
 void WorkerSet::pass_on(int number) {
     for (const auto& worker : workers_)
-        if (worker->pid != 0 && !worker->ended) send_signal(*worker, number);
+        if (worker->lives()) worker->signal(number);
 }
 
 // One file for all workers of the node, in the folder of the first one.
@@ -236,17 +215,11 @@ void WorkerSet::stop(const StopHint& hint) {
 // process group is one of ours.
 bool WorkerSet::signal_one(std::int64_t pid, int number, const std::string& why) {
     for (const auto& worker : workers_) {
-        if (!has(*worker, pid)) continue;
+        if (!worker->has(pid)) continue;
         worker->sent_signal = why;
         return ::kill(static_cast<pid_t>(pid), number) == 0;
     }
     return false;
-}
-
-bool WorkerSet::has(const Worker& worker, std::int64_t pid) {
-    const auto id = static_cast<pid_t>(pid);
-    return !worker.ended && worker.pid > 0 &&
-           (::getsid(id) == worker.pid || ::getpgid(id) == worker.pid);
 }
 
 std::string WorkerSet::kept_folder() const {
@@ -258,7 +231,7 @@ std::vector<rendezvous::WorkerOutcome> WorkerSet::living(const std::vector<int>&
     std::vector<rendezvous::WorkerOutcome> found;
     for (const int index : indices) {
         const Worker& worker = *workers_.at(static_cast<std::size_t>(index));
-        if (worker.ended || worker.pid == 0) continue;
+        if (!worker.lives()) continue;
         rendezvous::WorkerOutcome outcome;
         outcome.rank = worker.rank;
         outcome.local_rank = worker.index;
@@ -267,15 +240,6 @@ std::vector<rendezvous::WorkerOutcome> WorkerSet::living(const std::vector<int>&
         found.push_back(std::move(outcome));
     }
     return found;
-}
-
-void WorkerSet::send_signal(const Worker& worker, int number) {
-    // Signal 0 only checks whether the process still exists. After it was reaped, its number may
-    // belong to another process group, which must not get the signal.
-    if (worker.pidfd.get() >= 0 &&
-        ::syscall(SYS_pidfd_send_signal, worker.pidfd.get(), 0, nullptr, 0) != 0)
-        return;
-    ::kill(static_cast<pid_t>(-worker.pid), number);
 }
 
 // The worker may have written progress and output just before its end, so both pipes are emptied
@@ -356,7 +320,7 @@ WatchedWorkers WorkerSet::watched() const {
 std::map<std::int64_t, int> WorkerSet::ranks_by_pid() const {
     std::map<std::int64_t, int> ranks;
     for (const auto& worker : workers_)
-        if (worker->pid > 0 && !worker->ended) ranks[worker->pid] = worker->rank;
+        if (worker->lives()) ranks[worker->pid] = worker->rank;
     return ranks;
 }
 

@@ -26,10 +26,6 @@
 
 namespace ddprun::agent {
 
-// What the keeper needs to know of a worker, without its environment and its pipes. `index` counts
-// the workers of this ddprun.
-WorkerStart worker_start(const WorkerPlan& plan, int index, int local_rank);
-
 class WorkerSet {
   public:
     using OnEvent = std::function<void(Event)>;
@@ -93,8 +89,6 @@ class WorkerSet {
     DeathFacts facts_of(const Worker& worker, const ExitStatus& status, Time at);
     void read_account(const Worker& worker, DeathFacts facts);
     void tell(int index, DeathFacts facts);
-    static void send_signal(const Worker& worker, int number);
-    static bool has(const Worker& worker, std::int64_t pid);
     bool abort(Worker& worker, const std::vector<std::int64_t>& processes);
     void signal_aborted(int number);
 
