@@ -202,6 +202,23 @@ done
 left=$(find "$work/tmp" -name recorders)
 [[ -z $left ]] || fail "left: $left"
 if [[ -n ${DDPRUN_LONG:-} ]]; then
+    say "each of two nodes tells what its workers have recorded"
+    port=$(free_port)
+    for node in 0 1; do # ranks 0 and 1, and rank 2
+        start "node_$node" --nnodes=2 --node-rank="$node" --rdzv-endpoint="127.0.0.1:$port" --rdzv-id="$mark" \
+            --nproc-per-node=$((2 - node)) --max-restarts=0 --lease=6 --hang-timeout=20 --flight-recorder \
+            --log-dir="$work/node_$node" --python "$python" "$plants" in_wait
+    done
+    for node in 0 1; do
+        join "node_$node" 120
+        expect_code 124
+    done
+    expect_in "$work/node_0.err" "meaning   : ${expected[in_wait]}.*; as PyTorch's flight recorders have it, ${recorded[in_wait]}"
+    for rank in 0 1 2; do
+        [[ -n $(find "$work/node_$((rank / 2))" -path "*/attempt_0/flight_recorder_gloo_$rank.json" -size +0) ]] ||
+            fail "no dump of rank $rank"
+    done
+    expect_nothing_left
     options=()
     in_groups compared "${!recorded[@]}"
     options=(--warm=off)
