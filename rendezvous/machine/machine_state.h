@@ -220,7 +220,7 @@ struct MachineState {
     void watch_for_standstill(Time now);
     void watch_for_straggler(Time now);
     bool standing_is_hang(Time now) const;
-    std::vector<RankStill> standing_still() const;
+    std::optional<std::vector<RankStill>> standing_still() const;
     void ask_where(Time now);
     void ask_members(const std::map<NodeId, std::vector<int>>& ranks);
     void end_standing(Time now, const std::string& line);

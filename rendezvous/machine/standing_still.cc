@@ -6,14 +6,13 @@
 namespace ddprun::rendezvous {
 
 // The first member any of whose workers moves ends the search: in a job that trains, that is the
-// first one.
-std::vector<RankStill> MachineState::standing_still() const {
+// first one. Nothing: what all members do is not known, since one has not been heard.
+std::optional<std::vector<RankStill>> MachineState::standing_still() const {
     std::vector<RankStill> ranks;
     for (const Member& member : held()->assignment.members) {
         const NodeState* node = roster.find(member.node);
-        if (!node || !node->connected() || node->beat.running != newest() ||
-            node->beat.still.empty())
-            return {};
+        if (!node || !node->connected() || node->beat.running != newest()) return std::nullopt;
+        if (node->beat.still.empty()) return std::vector<RankStill>();
         for (const Still& still : node->beat.still)
             for (int i = 0; i < std::min(member.offer.slots, kStillWorkers); ++i)
                 if (still.workers >> i & 1)
@@ -25,8 +24,11 @@ std::vector<RankStill> MachineState::standing_still() const {
 
 void MachineState::watch_for_standstill(Time now) {
     if (!holding() || stop.is_under_way()) return standstill.forget();
+    const auto ranks = standing_still();
+    // A link that is made anew moves nobody.
+    if (!ranks) return;
     const int world_size = held()->assignment.world_size;
-    if (const auto over = standstill.judged(judge_standstill(standing_still(), world_size)))
+    if (const auto over = standstill.judged(now, judge_standstill(*ranks, world_size)))
         note(Note::Level::info, *over);
     const bool hangs = standing_is_hang(now);
     if (standstill.is_due(hangs)) ask_where(now);

@@ -14,6 +14,8 @@ namespace {
 // Until when a node must have answered where its workers are.
 constexpr auto kAnswered = std::chrono::seconds{10};
 constexpr int kToldAgain = 4;
+// So long after its end the workers that have died of it are known.
+constexpr auto kGoesOn = std::chrono::seconds{5};
 
 // The innermost own function of "in evaluate (eval.py:88), called by main (train.py:20)", which is
 // the first line about a process of Python.
@@ -39,17 +41,28 @@ void StandstillWatch::forget() {
     longest_ = longest;
 }
 
-std::optional<std::string> StandstillWatch::judged(const std::optional<Standstill>& found) {
+std::optional<std::string> StandstillWatch::judged(Time now,
+                                                   const std::optional<Standstill>& found) {
     const std::optional<Standstill> before = std::exchange(found_, found);
-    if (before && found && found->same_as(*before)) return std::nullopt;
-    asks_until_.reset();
-    // Nobody has moved, but it is seen in another way: a rank that saves computes now and waits for
-    // the disk then. That is not worth another line.
-    if (before && found && found->lasted >= before->lasted) return std::nullopt;
-    if (before) longest_ = std::max(longest_, before->lasted);
-    const Duration told = std::exchange(told_, Duration{});
-    if (told == Duration{} || found) return std::nullopt;
-    return "the job goes on; all its ranks had stood still for " + to_text(before->lasted);
+    const bool nobody_moved = before && found && found->lasted >= before->lasted;
+    // It may be seen in another way, as a rank that saves computes now and waits for the disk then.
+    // That is not worth another line.
+    if (!nobody_moved || !found->same_as(*before)) asks_until_.reset();
+    if (!before || nobody_moved) return settle(now);
+    const bool told = std::exchange(told_, Duration{}) != Duration{};
+    const Over last = over_.value_or(Over{});
+    // The short ones of each step teach nothing.
+    if (told || before->lasted > std::max(longest_, last.lasted))
+        over_ = Over{now, std::max(before->lasted, last.lasted), told || last.told};
+    return settle(now);
+}
+
+std::optional<std::string> StandstillWatch::settle(Time now) {
+    if (!over_ || now < over_->at + kGoesOn) return std::nullopt;
+    const Over over = *std::exchange(over_, std::nullopt);
+    longest_ = std::max(longest_, over.lasted);
+    if (!over.told || (found_ && found_->lasted >= kGoesOn)) return std::nullopt;
+    return "the job goes on; all its ranks had stood still for " + to_text(over.lasted);
 }
 
 bool StandstillWatch::is_due(bool hangs) const {

@@ -3,11 +3,15 @@
 // say it.
 //
 //     moves ──all stand still, for told_after()──▶ asking ──answers, or 10 s──▶ told
-//       ▲──────── anything moves: "the job goes on" ─────────┴───────────────────┘
+//       ▲─────────────────── anything moves ─────────────────┴───────────────────┘
 //                                                 told again when it has lasted four times as long
 //
+// A standstill has ended by itself when the generation still lives five seconds later: the workers
+// of a rank that dies move, too, and die of it. Then "the job goes on".
+//
 // With --hang-timeout a standstill may become a hang (is_hang()). One in which all wait for a rank
-// outside may be a long evaluation, so it is learnt how long those were that have ended.
+// outside may be a long evaluation, so it is learnt how long those were that have ended by
+// themselves.
 //
 // Pure; owned by the rendezvous machine.
 #pragma once
@@ -30,8 +34,8 @@ class StandstillWatch {
     // Another generation has begun, or this one is over. What was learnt stays.
     void forget();
 
-    // What is judged now. Returns a line when a standstill that was told is over.
-    std::optional<std::string> judged(const std::optional<Standstill>& found);
+    // What is judged now. Returns a line when a standstill that was told has ended by itself.
+    std::optional<std::string> judged(Time now, const std::optional<Standstill>& found);
 
     // Whether workers are to be asked where they are: it `hangs`, or is worth a line. Then ask()
     // returns their ranks; `nodes` have them.
@@ -57,7 +61,16 @@ class StandstillWatch {
     Duration lasted() const { return found_->lasted; }
 
   private:
+    // A standstill that may have ended by itself.
+    struct Over {
+        Time at{};
+        Duration lasted{};
+        bool told = false;
+    };
+    std::optional<std::string> settle(Time now);
+
     std::optional<Standstill> found_;
+    std::optional<Over> over_;
     Duration told_{};   // how long it had lasted when it was said; 0: it was not
     std::string line_;  // that was said
     std::optional<Time> asks_until_;
@@ -65,7 +78,7 @@ class StandstillWatch {
     std::set<NodeId> unanswered_;
     std::map<int, WorkerOutcome> seen_;  // by rank, what the nodes have answered
     std::vector<RecordedCalls> recorded_;
-    Duration longest_{};  // of all standstills that have ended and in which all waited for a rank
+    Duration longest_{};  // of all standstills that have ended by themselves
 };
 
 }  // namespace ddprun::rendezvous

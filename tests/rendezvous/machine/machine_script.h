@@ -158,6 +158,11 @@ class Script {
             all.push_back(line);
         return all;
     }
+    // A node comes anew, and says what it said on its last connection.
+    Lines joins_again(double now, int session, int last, const NodeId& who) {
+        beats_[session] = beats_[last];
+        return join(now, session, who);
+    }
     // A Beat without news. It echoes the newest Ack; floor and running stay as the node said them
     // last.
     Lines beat(double now, int session) {

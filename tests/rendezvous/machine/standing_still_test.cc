@@ -57,8 +57,44 @@ TEST(StandingStill, OneLineSaysWhoWaitsForWhom) {
     EXPECT_THAT(s.come(17.2, 2, seen(1, "evaluate (eval.py:88), called by main (train.py:20)")),
                 ElementsAre(kLine));
     stand_still(s, 18, 20);
-    EXPECT_THAT(s.stands(21, 2, {}),
+    EXPECT_THAT(s.stands(21, 2, {}), Not(Contains(HasSubstr("note"))));
+    EXPECT_THAT(s.stands(25, 1, {}), Not(Contains(HasSubstr("note"))));
+    EXPECT_THAT(s.stands(26, 2, {}),
                 Contains("note: the job goes on; all its ranks had stood still for 18.0 s"));
+}
+
+// The others get an error when a rank dies, and move.
+TEST(StandingStill, AJobWhoseRankDiesDoesNotGoOn) {
+    Script s(limits(2, 2));
+    s.both_run();
+    stand_still(s, 2, 17);
+    s.come(17.1, 1, seen(0, "train (train.py:9)"));
+    EXPECT_THAT(s.come(17.2, 2, seen(1, "evaluate (eval.py:88)")), Contains(HasSubstr("note")));
+    EXPECT_THAT(s.stands(18, 1, {}), Not(Contains(HasSubstr("note"))));
+    Lines all = s.fails(19, 1, 0, exited(0, 1));
+    for (double now = 20; now < 40; ++now)
+        for (const std::string& line : s.stands(now, 1, {})) all.push_back(line);
+    EXPECT_THAT(all, Contains(HasSubstr("generation 0 ends")));
+    EXPECT_THAT(all, Not(Contains(HasSubstr("goes on"))));
+}
+
+// What stands still is what the node said before its link broke, and says again.
+TEST(StandingStill, ALinkThatIsMadeAnewMovesNobody) {
+    Script s(limits(2, 2));
+    s.both_run();
+    stand_still(s, 2, 17);
+    s.come(17.1, 1, seen(0, "train (train.py:9)"));
+    EXPECT_THAT(s.come(17.2, 2, seen(1, "evaluate (eval.py:88)")), Contains(HasSubstr("note")));
+    Lines all = s.step(18, ConnectionLost{Session{2}});
+    const auto add = [&all](const Lines& lines) {
+        all.insert(all.end(), lines.begin(), lines.end());
+    };
+    for (double now = 18; now < 40; ++now) {
+        add(s.stands(now, 1, {{1, Doing::in_collective, sec(now - 2), sec(1), 7}}));
+        if (now == 20) add(s.joins_again(now, 3, 2, node("b")));
+        if (now >= 20) add(s.stands(now, 3, {{1, Doing::sleeps, sec(now - 2), sec(1), 8}}));
+    }
+    EXPECT_THAT(all, Not(Contains(HasSubstr("note: "))));
 }
 
 // An answer may have only what was recorded.

@@ -47,11 +47,17 @@ std::optional<std::string> told(StandstillWatch& watch, Time now) {
     return watch.take(2, name);
 }
 
+// The time matters only for what has ended.
+std::optional<std::string> judged(StandstillWatch& watch, const std::optional<Standstill>& found,
+                                  double now = 0) {
+    return watch.judged(at(now), found);
+}
+
 TEST(StandstillWatch, IsToldAfterFifteenSeconds) {
     StandstillWatch watch;
-    EXPECT_EQ(watch.judged(standstill(14)), std::nullopt);
+    EXPECT_EQ(judged(watch, standstill(14)), std::nullopt);
     EXPECT_FALSE(watch.is_due(false));
-    watch.judged(standstill(15));
+    judged(watch, standstill(15));
     ASSERT_TRUE(watch.is_due(false));
     EXPECT_THAT(watch.ask(at(15)), ElementsAre(1, 0));
     watch.asked({node("a"), node("b")});
@@ -68,20 +74,20 @@ TEST(StandstillWatch, IsToldAfterFifteenSeconds) {
 // What an operator gets to read is true: it goes as soon as somebody moves.
 TEST(StandstillWatch, KeepsItsLineWhileItIsTrue) {
     StandstillWatch watch;
-    watch.judged(standstill(15));
+    judged(watch, standstill(15));
     EXPECT_EQ(watch.told(), "");
     const auto line = told(watch, at(15));
     EXPECT_EQ(watch.told(), *line);
-    watch.judged(standstill(20));
+    judged(watch, standstill(20));
     EXPECT_EQ(watch.told(), *line);
-    watch.judged(std::nullopt);
+    judged(watch, std::nullopt);
     EXPECT_EQ(watch.told(), "");
 }
 
 // A node that does not answer: the line comes without its ranks' functions.
 TEST(StandstillWatch, DoesNotWaitForEverForAnAnswer) {
     StandstillWatch watch;
-    watch.judged(standstill(15));
+    judged(watch, standstill(15));
     watch.ask(at(15));
     watch.asked({node("a")});
     EXPECT_FALSE(watch.is_complete(at(24)));
@@ -92,71 +98,107 @@ TEST(StandstillWatch, DoesNotWaitForEverForAnAnswer) {
 // Again at 60 s, at 240 s, and not in between.
 TEST(StandstillWatch, IsToldAgainWhenItHasLastedFourTimesAsLong) {
     StandstillWatch watch;
-    watch.judged(standstill(15));
+    judged(watch, standstill(15));
     EXPECT_TRUE(told(watch, at(15)));
     for (const double seconds : {16, 40, 59}) {
-        watch.judged(standstill(seconds));
+        judged(watch, standstill(seconds));
         EXPECT_FALSE(watch.is_due(false)) << seconds;
     }
-    watch.judged(standstill(60));
+    judged(watch, standstill(60));
     EXPECT_TRUE(told(watch, at(60)));
-    watch.judged(standstill(200));
+    judged(watch, standstill(200));
     EXPECT_FALSE(watch.is_due(false));
 }
 
 // Only what was told is taken back, once.
 TEST(StandstillWatch, SaysThatTheJobGoesOn) {
     StandstillWatch watch;
-    watch.judged(standstill(14));
-    EXPECT_EQ(watch.judged(std::nullopt), std::nullopt) << "nobody was told of it";
-    watch.judged(standstill(15));
-    told(watch, at(15));
-    watch.judged(standstill(20));
-    EXPECT_THAT(watch.judged(std::nullopt),
+    judged(watch, standstill(14), 14);
+    EXPECT_EQ(judged(watch, std::nullopt, 15), std::nullopt) << "nobody was told of it";
+    EXPECT_EQ(judged(watch, std::nullopt, 20), std::nullopt);
+    judged(watch, standstill(15), 35);
+    told(watch, at(35));
+    judged(watch, standstill(20), 40);
+    EXPECT_EQ(judged(watch, std::nullopt, 41), std::nullopt);
+    EXPECT_EQ(judged(watch, std::nullopt, 45.9), std::nullopt);
+    EXPECT_THAT(judged(watch, std::nullopt, 46),
                 Optional(std::string("the job goes on; all its ranks had stood still for 20.0 s")));
-    EXPECT_EQ(watch.judged(std::nullopt), std::nullopt);
+    EXPECT_EQ(judged(watch, std::nullopt, 52), std::nullopt);
+}
+
+// All ranks stand still for a moment in each of its steps.
+TEST(StandstillWatch, AJobWithSlowStepsGoesOn) {
+    StandstillWatch watch;
+    judged(watch, standstill(20), 20);
+    told(watch, at(20));
+    for (const double now : {21, 22, 23, 24, 25}) {
+        EXPECT_EQ(judged(watch, standstill(0.4), now), std::nullopt) << now;
+        EXPECT_EQ(watch.told(), "");
+    }
+    EXPECT_THAT(judged(watch, standstill(0.4), 26), Optional(HasSubstr("for 20.0 s")));
+}
+
+// One rank has come, and now all wait for the next.
+TEST(StandstillWatch, OneThatMovesForAMomentIsNoJobThatGoesOn) {
+    StandstillWatch watch;
+    judged(watch, standstill(20), 20);
+    told(watch, at(20));
+    for (double now = 21; now < 40; ++now)
+        EXPECT_EQ(judged(watch, standstill(now - 21, 2), now), std::nullopt) << now;
+}
+
+// The others move, too, when a rank dies: they die of it. Nothing went on, and nothing is learnt.
+TEST(StandstillWatch, OneThatEndsWithTheGenerationHasNotEndedByItself) {
+    StandstillWatch watch;
+    judged(watch, standstill(50), 50);
+    told(watch, at(50));
+    EXPECT_EQ(judged(watch, std::nullopt, 51), std::nullopt);
+    watch.forget();
+    EXPECT_EQ(judged(watch, std::nullopt, 60), std::nullopt);
+    judged(watch, standstill(35), 100);
+    EXPECT_TRUE(watch.is_hung(limits(30)));
 }
 
 // The rank that they waited for has come meanwhile, and another one has not.
 TEST(StandstillWatch, SaysNothingOfWhatHasChanged) {
     StandstillWatch watch;
-    watch.judged(standstill(15));
+    judged(watch, standstill(15));
     watch.ask(at(15));
     watch.asked({node("a")});
-    watch.judged(standstill(15, 2));
+    judged(watch, standstill(15, 2));
     EXPECT_FALSE(watch.asks());
     EXPECT_TRUE(watch.is_due(false)) << "the other one has lasted as long";
     watch.ask(at(16));
     watch.asked({node("a")});
-    watch.judged(std::nullopt);
+    judged(watch, std::nullopt);
     EXPECT_FALSE(watch.asks());
 }
 
 // A rank that saves is seen to compute, then to wait for the disk, and so on. That is one standstill.
 TEST(StandstillWatch, IsNotToldAgainForWhatARankDoes) {
     StandstillWatch watch;
-    watch.judged(standstill(15));
+    judged(watch, standstill(15));
     told(watch, at(15));
     for (const double seconds : {16, 18, 20}) {
-        watch.judged(judge_standstill({{0, Doing::in_collective, sec(seconds), sec(1), 7},
-                                       {1, Doing::hangs_in_kernel, sec(seconds), sec(1), 8}},
-                                      2));
+        judged(watch, judge_standstill({{0, Doing::in_collective, sec(seconds), sec(1), 7},
+                                        {1, Doing::hangs_in_kernel, sec(seconds), sec(1), 8}},
+                                       2));
         EXPECT_FALSE(watch.is_due(false)) << seconds;
-        EXPECT_EQ(watch.judged(standstill(seconds + 1)), std::nullopt);
+        EXPECT_EQ(judged(watch, standstill(seconds + 1)), std::nullopt);
         EXPECT_FALSE(watch.is_due(false)) << seconds;
     }
-    watch.judged(standstill(60));
+    judged(watch, standstill(60));
     EXPECT_TRUE(watch.is_due(false));
 }
 
 // With --hang-timeout a standstill that lasts is a hang. It is that of the rank outside.
 TEST(StandstillWatch, IsAHangInTime) {
     StandstillWatch watch;
-    watch.judged(standstill(34));
+    judged(watch, standstill(34));
     told(watch, at(34));
     EXPECT_FALSE(watch.is_hung(limits(30)));
     EXPECT_FALSE(watch.is_due(watch.is_hung(limits(30))));
-    watch.judged(standstill(35));
+    judged(watch, standstill(35));
     EXPECT_FALSE(watch.is_hung(limits(0)));
     EXPECT_TRUE(watch.is_hung(limits(30)));
     ASSERT_TRUE(watch.is_due(watch.is_hung(limits(30)))) << "its ranks are asked once more";
@@ -176,16 +218,17 @@ TEST(StandstillWatch, IsAHangInTime) {
 // generation, too. A stopped rank does not begin to go on by itself.
 TEST(StandstillWatch, IsNoHangBeforeALongPauseHasPassed) {
     StandstillWatch watch;
-    watch.judged(standstill(50));
-    watch.judged(std::nullopt);
+    judged(watch, standstill(50), 50);
+    judged(watch, std::nullopt, 51);
+    judged(watch, std::nullopt, 56);
     watch.forget();
-    watch.judged(standstill(99));
+    judged(watch, standstill(99));
     EXPECT_FALSE(watch.is_hung(limits(30)));
-    watch.judged(standstill(100));
+    judged(watch, standstill(100));
     EXPECT_TRUE(watch.is_hung(limits(30)));
-    watch.judged(judge_standstill(
-        {{0, Doing::in_collective, sec(35), sec(1), 7}, {1, Doing::is_stopped, sec(35), sec(1), 8}},
-        2));
+    judged(watch, judge_standstill({{0, Doing::in_collective, sec(35), sec(1), 7},
+                                    {1, Doing::is_stopped, sec(35), sec(1), 8}},
+                                   2));
     EXPECT_TRUE(watch.is_hung(limits(30)));
 }
 
