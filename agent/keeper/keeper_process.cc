@@ -36,6 +36,9 @@ constexpr int kLookAtBlocked = 200;
 // descriptors until its program runs, and each new child copies them all and closes them at exec.
 // Without the limit, the cost of many starts would grow with their square.
 constexpr int kStartsInARow = 16;
+// Milliseconds without an event after the last start, then the program is locked in memory. Beats
+// move the deadline less often than that.
+constexpr int kQuiet = 20;
 
 // All state of the keeper. One thread, no callbacks: run() calls everything in order.
 class Process {
@@ -57,14 +60,14 @@ class Process {
         bool started = false;
     };
 
-    void wait(int milliseconds);
+    bool wait(int milliseconds);
+    void lock();
     void read_requests();
     void handle(const Request& request, std::vector<UniqueFd>& fds);
     void start_one(const Request& request, const std::vector<UniqueFd>& fds);
     void adopt(const Request& request, const std::vector<UniqueFd>& fds);
     void settle(Worker& worker);
     void settle_ready();
-    void lock_if_due();
     void tell_stopped();
     void reaped(pid_t pid, int wait_status);
     void begin_killing(bool with_spared);
@@ -94,7 +97,10 @@ class Process {
 int Process::run() {
     if (!timer_.open() || !signals_.open()) return 1;
     for (;;) {
-        wait(!killing_ ? -1 : rounds_.blocked() ? kLookAtBlocked : kLookAgain);
+        if (killing_)
+            wait(rounds_.blocked() ? kLookAtBlocked : kLookAgain);
+        else if (!wait(lock_due_ ? kQuiet : -1))
+            lock();
         // Requests come before the timer: a deadline that ddprun has moved in time must not fire.
         // The clock is read before both: what ddprun says while this process gets no processor
         // between the two would come too late.
@@ -112,7 +118,6 @@ int Process::run() {
         on_timer(now);
         if (killing_) go_on_killing();
         replies_.flush();
-        lock_if_due();
         // The keeper leaves only when nothing of the job is left, so that Gone is true. ddprun has
         // told of a process that may not be killed, and does not wait for it.
         if (killing_ && !(shutdown_ && rounds_.blocked())) continue;
@@ -127,7 +132,8 @@ int Process::run() {
 
 // The first three entries of polled_ are fixed; the exec pipes follow in the order of workers_.
 // settle_ready() depends on this.
-void Process::wait(int milliseconds) {
+// Returns false when nothing has come in this time.
+bool Process::wait(int milliseconds) {
     polled_.clear();
     polled_.push_back({gone_ ? -1 : kSocket,
                        static_cast<short>(replies_.empty() ? POLLIN : POLLIN | POLLOUT), 0});
@@ -135,8 +141,16 @@ void Process::wait(int milliseconds) {
     polled_.push_back({timer_.fd(), POLLIN, 0});
     for (const Worker& worker : workers_)
         if (worker.exec_pipe) polled_.push_back({worker.exec_pipe.get(), POLLIN, 0});
-    ::poll(polled_.data(), polled_.size(), milliseconds);
+    const bool came = ::poll(polled_.data(), polled_.size(), milliseconds) != 0;
     signals_.pass_on();
+    return came;
+}
+
+// Nobody waits for a start now. With a low limit only that is locked which has been used, so it is
+// done after all starts.
+void Process::lock() {
+    lock_due_ = false;
+    lock_program();
 }
 
 // Takes all requests that are there.
@@ -240,15 +254,6 @@ void Process::settle(Worker& worker) {
     worker.memory.reset();
     replies_.forked(worker.id, worker.pid, std::move(worker.pidfd));
     lock_due_ = true;
-}
-
-// Once for all that were started together, when nobody waits for a start. (It is done anew, since
-// with a low limit only that is locked which has been used.)
-void Process::lock_if_due() {
-    const auto starts = [](const Worker& worker) { return worker.exec_pipe.get() >= 0; };
-    if (!lock_due_ || killing_ || std::ranges::any_of(workers_, starts)) return;
-    lock_due_ = false;
-    lock_program();
 }
 
 // Compares numbers: workers may have been added or removed since the poll.
