@@ -22,14 +22,17 @@ struct LedgerBehind::State : std::enable_shared_from_this<LedgerBehind::State> {
     void stay_in_memory(const std::string& why);
     void write();
     void written(LedgerCreated created);
-    void not_written(const std::string& sentence);
+    void not_written(const LedgerCreated& created);
+    const Ledger& used() const {
+        if (below && !in_memory) return *below;
+        return memory;
+    }
 
     boost::asio::io_context& loop;
     const Log log;
     LedgerMemory memory;            // all entries that count as created
-    std::unique_ptr<Ledger> found;  // the folder, of which is asked whether it is empty
     std::unique_ptr<Ledger> below;  // the folder; null: not open yet, or never
-    bool in_memory = false;         // the folder cannot be opened
+    bool in_memory = false;         // for good: the folder is not used
     std::deque<Write> waiting;      // for the folder, in their order
     bool writing = false;           // the first of them is being written
     bool said = false;              // that the folder takes nothing
@@ -38,24 +41,13 @@ struct LedgerBehind::State : std::enable_shared_from_this<LedgerBehind::State> {
 
 void LedgerBehind::State::opened(Result<std::unique_ptr<Ledger>> result) {
     if (!result) return stay_in_memory(result.error().sentence());
-    found = std::move(*result);
-    found->read(EntryNumber{0}, [weak = weak_from_this()](const auto& entries) {
-        const auto self = weak.lock();
-        if (!self) return;
-        if (!entries) return self->stay_in_memory(entries.error().sentence());
-        if (!entries->empty())
-            return self->stay_in_memory(
-                "ledger " + self->found->name() +
-                " has entries of an earlier run of this job without an end");
-        self->below = std::move(self->found);
-        self->write();
-    });
+    below = std::move(*result);
+    write();
 }
 
 void LedgerBehind::State::stay_in_memory(const std::string& why) {
     in_memory = true;
-    log({Note::Level::warn, why + "; the ledger is in memory instead, so nothing tells this "
-                                  "allocation of the job and later ones about each other"});
+    log(in_memory_instead(why));
     for (Write& each : std::exchange(waiting, {}))
         if (each.done) memory.create(std::move(each.entry), std::move(each.done));
 }
@@ -70,25 +62,36 @@ void LedgerBehind::State::write() {
 
 void LedgerBehind::State::written(LedgerCreated created) {
     writing = false;
-    if (created.outcome == LedgerCreated::Outcome::failed) return not_written(created.sentence);
-    // An entry that was lost is one of a newer allocation. The next look finds that.
+    const LedgerEntry& wanted = waiting.front().entry;
+    const bool lost = created.outcome == LedgerCreated::Outcome::lost;
+    // The folder was not empty. A newer allocation may have begun before it was open here.
+    if (lost && wanted.number == EntryNumber{0} && created.entry.leader != wanted.leader &&
+        created.entry.requeue <= wanted.requeue)
+        return stay_in_memory("ledger " + below->name() +
+                              " has entries of an earlier run of this job without an end");
+    if (created.outcome == LedgerCreated::Outcome::failed || (lost && !waiting.front().done))
+        return not_written(created);
     said = false;
     const CreateDone done = std::move(waiting.front().done);
     waiting.pop_front();
+    if (done) memory.create(created.entry, [](const LedgerCreated&) {});
     if (done) done(std::move(created));
     write();
 }
 
-// Whoever waits for an answer gets one, and asks again.
-void LedgerBehind::State::not_written(const std::string& sentence) {
+// The first entry stays. Whoever waits behind it gets this answer, and asks again: his entry would
+// stand behind one that does not exist, or that a newer allocation has written.
+void LedgerBehind::State::not_written(const LedgerCreated& created) {
     std::deque<Write> kept, asked;
     for (Write& each : waiting) (each.done ? asked : kept).push_back(std::move(each));
     waiting = std::move(kept);
+    const bool failed = created.outcome == LedgerCreated::Outcome::failed;
     // Who asks reports it.
-    if (asked.empty() && !std::exchange(said, true))
-        log({Note::Level::warn, "cannot write the ledger: " + sentence + "; trying again"});
+    if (failed && asked.empty() && !std::exchange(said, true))
+        log({Note::Level::warn, "cannot write the ledger: " + created.sentence + "; trying again"});
     for (Write& each : asked)
-        each.done({LedgerCreated::Outcome::failed, std::move(each.entry), sentence});
+        each.done(
+            {created.outcome, failed ? std::move(each.entry) : created.entry, created.sentence});
 }
 
 LedgerBehind::LedgerBehind(boost::asio::io_context& loop, const Open& open, Log log)
@@ -104,10 +107,12 @@ void LedgerBehind::read(EntryNumber from, ReadDone done) {
     state_->memory.read(from, std::move(done));
 }
 
+// Only the entry 0 is answered before the folder has it. A later generation must lose to an entry
+// of a newer allocation: between two generations nobody looks for one.
 void LedgerBehind::create(LedgerEntry entry, CreateDone done) {
     if (state_->in_memory) return state_->memory.create(std::move(entry), std::move(done));
-    const bool generation = std::holds_alternative<MakesGeneration>(entry.act);
-    if (generation) state_->memory.create(entry, std::exchange(done, nullptr));
+    if (entry.number == EntryNumber{0} && entry.makes_generation())
+        state_->memory.create(entry, std::exchange(done, nullptr));
     state_->waiting.push_back({std::move(entry), std::move(done)});
     state_->write();
 }
@@ -123,14 +128,13 @@ void LedgerBehind::look(EntryNumber from, LookDone done) {
     state_->below->look(from, std::move(done));
 }
 
-std::string LedgerBehind::name() const {
-    return state_->below ? state_->below->name() : state_->memory.name();
-}
+std::string LedgerBehind::name() const { return state_->used().name(); }
 
 std::uint64_t LedgerBehind::mark() const {
-    return state_->below ? state_->below->mark() : state_->own_mark;
+    const std::uint64_t found = state_->used().mark();
+    return found != 0 ? found : state_->own_mark;
 }
 
-std::string LedgerBehind::folder() const { return state_->below ? state_->below->folder() : ""; }
+std::string LedgerBehind::folder() const { return state_->used().folder(); }
 
 }  // namespace ddprun::rendezvous

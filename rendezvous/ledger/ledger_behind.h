@@ -1,11 +1,14 @@
 // The ledger of a job of one node whose folder is written behind it. The job's first start needs
-// nothing of an earlier allocation, so it waits for no file system: a generation counts as created
-// at once, and its entry goes to the folder while the workers start. Only who comes later reads it,
-// an allocation after a requeue (PROTOCOL.md, rule 26).
+// nothing of an earlier allocation, so it waits for no file system: the first generation counts as
+// created at once, and its entry goes to the folder while the workers start. Only who comes later
+// reads it, an allocation after a requeue (PROTOCOL.md, rule 26).
 //
-// Entries are written in their order. The end counts as created when the folder has it. An entry that
-// the folder does not take is tried again at the next call, and said once. If the folder cannot be
-// opened, or has entries already, the ledger stays in memory, and a line says so.
+// Every later entry counts as created when the folder has it, in its order. An entry that the folder
+// does not take is tried again at the next call, and said once. If the folder cannot be opened, or
+// has entries of this or an earlier allocation already, the ledger stays in memory, and a line says
+// so. If a newer allocation has written there, each later create loses to its entry.
+//
+// A create waits for as long as the folder is not open: put a LedgerWatch around it.
 //
 // Thread: the loop's.
 #pragma once

@@ -7,7 +7,9 @@
 #include <boost/asio/io_context.hpp>
 #include <map>
 #include <memory>
+#include <string>
 
+#include "base/log.h"
 #include "rendezvous/ledger/ledger.h"
 
 namespace ddprun::rendezvous {
@@ -27,5 +29,11 @@ class LedgerMemory final : public Ledger {
     // Expires with the ledger; answers that come later are dropped.
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
+
+// What a job of one node says where it cannot use its folder.
+inline Note in_memory_instead(const std::string& why) {
+    return {Note::Level::warn, why + "; the ledger is in memory instead, so nothing tells this "
+                                     "allocation of the job and later ones about each other"};
+}
 
 }  // namespace ddprun::rendezvous
