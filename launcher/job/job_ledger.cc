@@ -10,6 +10,7 @@
 #include "rendezvous/ledger/ledger_contents.h"
 #include "rendezvous/ledger/ledger_members.h"
 #include "rendezvous/ledger/ledger_memory.h"
+#include "rendezvous/ledger/ledger_watch.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -80,7 +81,6 @@ Result<> JobLedger::begin(rendezvous::MachineConfig& config) {
     if (plan_.limits.max_nodes == 1 && !plan_.ledger.chosen && is_shared(plan_.ledger.place))
         return begin_alone(config);
     const auto opened = open();
-    config.earlier_ended = ledger_.follows_end();
     if (opened || plan_.limits.max_nodes == 1) return opened;
     const std::string why = opened.error().sentence();
     ledger_.adopt(std::make_unique<rendezvous::LedgerMemory>(loop_));
@@ -93,25 +93,40 @@ Result<> JobLedger::begin(rendezvous::MachineConfig& config) {
     return {};
 }
 
+// Whether no ledger of the job lies where its folder would be.
+bool JobLedger::is_nothing_there() {
+    const auto nothing = std::make_shared<bool>(false);
+    files_.post([nothing, folder = plan_.ledger.place.path] {
+        std::error_code ignored;
+        *nothing = std::filesystem::status(folder, ignored).type() ==
+                   std::filesystem::file_type::not_found;
+    });
+    return files_.drain(kLookLimit) && *nothing;
+}
+
 // Nothing that is in a folder can concern the first allocation of a job.
 Result<> JobLedger::begin_alone(rendezvous::MachineConfig& config) {
     if (plan_.slurm_restart_count == 0) {
         const auto open_behind = [this](rendezvous::LedgerOpened opened) {
             open_ledger(0, plan_.limits.times.join_timeout, std::move(opened));
         };
-        ledger_.adopt(std::make_unique<rendezvous::LedgerBehind>(loop_, open_behind, log_));
+        ledger_.adopt(std::make_unique<rendezvous::LedgerWatch>(
+            loop_, std::make_unique<rendezvous::LedgerBehind>(loop_, open_behind, log_),
+            plan_.limits.times.lease));
         return {};
     }
     const auto opened = open();
-    config.earlier_ended = ledger_.follows_end();
-    // `unavailable`: there can be no folder here, so an earlier allocation had none either. What else
-    // is in the way may be of one that still trains.
-    if (opened || opened.error().code() != ErrorCode::unavailable) return opened;
-    ledger_.adopt(std::make_unique<rendezvous::LedgerMemory>(loop_));
-    log_({Note::Level::warn, opened.error().sentence() +
-                                 "; the ledger is in memory instead, so nothing tells this "
-                                 "allocation of the job and later ones about each other"});
-    return {};
+    config.earlier_unrecorded = opened && !ledger_.follows_end();
+    if (opened) return opened;
+    const Error& why = opened.error();
+    // Where no folder can be made, an earlier allocation had none either.
+    if (why.code() == ErrorCode::unavailable && is_nothing_there()) {
+        ledger_.adopt(std::make_unique<rendezvous::LedgerMemory>(loop_));
+        log_(rendezvous::in_memory_instead(why.sentence()));
+        return {};
+    }
+    return Error(why.code(),
+                 why.sentence() + "; an earlier allocation of this job may still train");
 }
 
 void JobLedger::find(const rendezvous::Welcome& leader, std::function<void(bool)> done) {
@@ -131,17 +146,18 @@ void JobLedger::find_members(std::function<void(std::vector<rendezvous::Peer>)> 
         {.call = plan_.limits.times.lease, .opening = plan_.limits.times.lease}, std::move(done));
 }
 
+// A requeued script may run ddprun again, and that run needs the proof that this one has ended.
 bool JobLedger::is_spent(const rendezvous::Ending& ending) const {
-    return plan_.check || (plan_.limits.max_nodes == 1 && !plan_.ledger.chosen &&
-                           ending.verdict == rendezvous::Verdict::succeeded);
+    return plan_.check ||
+           (plan_.limits.max_nodes == 1 && !plan_.ledger.chosen && plan_.slurm_restart_count == 0 &&
+            ending.verdict == rendezvous::Verdict::succeeded);
 }
 
 void JobLedger::remove(Duration limit) {
     if (folder().empty()) return;
     files_.post([folder = std::filesystem::path(folder()), mark = ledger_.mark(),
-                 made = !plan_.ledger.chosen] {
-        // A newer allocation may have set ours aside, and begun one here: that one stays.
-        if (!rendezvous::remove_ledger(folder.string(), mark, "finished")) return;
+                 restart = plan_.slurm_restart_count, made = !plan_.ledger.chosen] {
+        if (!rendezvous::remove_ended_ledger(folder.string(), mark, restart)) return;
         std::error_code ignored;
         // Only if it is empty.
         if (made) std::filesystem::remove(folder.parent_path(), ignored);

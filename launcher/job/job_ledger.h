@@ -42,17 +42,19 @@ class JobLedger {
     // node: those of open_ledger().
     //
     // A job of one node whose ledger nobody has asked for does not wait for it, unless Slurm has
-    // started the job before. Where the folder cannot be made, it has a ledger in memory.
+    // started the job before. Where no folder can be made, it has a ledger in memory. A folder that
+    // is there, but cannot be used, is an error once Slurm has started the job before.
     Result<> begin(rendezvous::MachineConfig& config);
     // Whether this node can read the ledger that its leader has named. Only then it may lead later.
     void find(const rendezvous::Welcome& leader, std::function<void(bool)> done);
     // The members of the running job. Asked for when the endpoint does not answer: the host that
     // the user named may be lost while the job goes on under another leader.
     void find_members(std::function<void(std::vector<rendezvous::Peer>)> done);
-    // Whether no later run goes on with the ledger after this end: that of a check, and of a job of
-    // one node that has succeeded, unless the user has named the folder.
+    // Whether no later run needs the ledger after this end: that of a check, and of a job of one
+    // node that has succeeded, unless the user has named the folder or the job was requeued.
     bool is_spent(const rendezvous::Ending& ending) const;
-    // Removes the folder. If the file system does not answer within `limit`, it stays.
+    // Removes the folder if the end of this run is the newest entry in it. If the file system does
+    // not answer within `limit`, it stays.
     void remove(Duration limit);
 
     rendezvous::Ledger& ledger() { return ledger_; }
@@ -61,6 +63,7 @@ class JobLedger {
   private:
     Result<> open();
     Result<> begin_alone(rendezvous::MachineConfig& config);
+    bool is_nothing_there();
     void open_ledger(std::uint64_t mark, Duration limit, rendezvous::LedgerOpened opened);
 
     boost::asio::io_context& loop_;

@@ -55,7 +55,7 @@ class Ledger {
     // number reads the same ledger. 0: nobody else can read it (memory).
     virtual std::uint64_t mark() const { return 0; }
 
-    // Whether the job's ledger before this one has an end: it was set aside when this one began.
+    // Whether this command's ledger before this one has an end: it was set aside when this began.
     virtual bool follows_end() const { return false; }
 
     // The folder in which it really lies, which may differ from the one asked for; empty: in no

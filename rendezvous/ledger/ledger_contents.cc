@@ -164,4 +164,14 @@ Result<> remove_ledger(const std::string& path, std::uint64_t mark, const char* 
     return delete_files(*folder);
 }
 
+// Behind an end nobody writes, so the newest entry cannot change after the look.
+Result<> remove_ended_ledger(const std::string& path, std::uint64_t mark, int restart) {
+    const auto contents = look_into(path);
+    if (!contents) return contents.error();
+    const std::optional<LedgerEntry>& newest = contents->newest;
+    if (newest && newest->end() && newest->requeue == restart)
+        return remove_ledger(path, mark, "finished");
+    return Error(ErrorCode::exists, "ledger folder " + path + " has no end of this run");
+}
+
 }  // namespace ddprun::rendezvous

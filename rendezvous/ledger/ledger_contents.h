@@ -53,4 +53,9 @@ Result<LedgerHistory> read_history(const std::string& folder, std::uint64_t mark
 // file lies in it).
 Result<> remove_ledger(const std::string& folder, std::uint64_t mark, const char* why);
 
+// The same, for the run that has ended itself, with this restart count: only if its end is the
+// newest entry. An allocation that has begun meanwhile goes on in the same ledger.
+// Possible errors also: exists (another entry is the newest).
+Result<> remove_ended_ledger(const std::string& folder, std::uint64_t mark, int restart);
+
 }  // namespace ddprun::rendezvous

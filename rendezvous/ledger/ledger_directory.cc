@@ -18,7 +18,7 @@ struct Opened {
     Result<LedgerClaim> claim;  // of that folder, or why it cannot be used
     std::string folder;
     std::vector<Note> notes;
-    bool follows_end = false;  // a finished ledger was set aside
+    bool follows_end = false;  // a finished ledger of this command was set aside
 
     void say(std::string sentence) {
         notes.push_back({Note::Level::info, "ledger folder " + folder + " " + std::move(sentence)});
@@ -62,7 +62,8 @@ bool take(Opened& opened, const std::string& path, const LedgerOwner& owner) {
             if (!entries.whole.empty()) opened.say(goes_on(entries.whole.back()));
             return true;
         case LedgerUse::finished:
-            opened.follows_end = opened.set_aside("finished", "belongs to a job that has ended");
+            opened.follows_end = opened.set_aside("finished", "belongs to a job that has ended") &&
+                                 entries.whole.front().command_digest == owner.command_digest;
             return false;
         case LedgerUse::unreadable:
             opened.claim = with_fix(*entries.fault);
@@ -82,6 +83,7 @@ bool take(Opened& opened, const std::string& path, const LedgerOwner& owner) {
     }
     opened.say("belongs to another command with this run id; this job uses " + own);
     opened.folder = own;
+    opened.follows_end = false;
     return false;
 }
 

@@ -174,7 +174,7 @@ asio::awaitable<Result<Series>> begin_series(EtcdClient& client, const LedgerSea
                     say("begins; " + passed);
                 co_return made(series, claim->mark, follows_end);
             case LedgerUse::finished:
-                follows_end = true;
+                follows_end = entries.whole.front().command_digest == owner.command_digest;
                 passed = series + " belongs to a job that has ended";
                 break;
             case LedgerUse::foreign:

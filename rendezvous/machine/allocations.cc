@@ -15,13 +15,9 @@ bool MachineState::begins_allocation() const {
 // requeues a job when it cannot reach a node, also if the node still trains.
 bool MachineState::earlier_may_train() const {
     if (!begins_allocation()) return false;
-    // A job of one node starts before its entry is written (ledger_behind.h). So it may train though
-    // no entry says so.
-    const bool single_before =
-        single() && active.ledger_lasts && config.requeue > 0 && !config.earlier_ended;
-    if (!top()) return single_before;
+    if (!top()) return config.earlier_unrecorded;
     if (const auto* begins = top()->allocation())
-        return begins->awaits || (single_before && top()->requeue < config.requeue);
+        return begins->awaits || (config.earlier_unrecorded && top()->requeue < config.requeue);
     return !top()->end();
 }
 

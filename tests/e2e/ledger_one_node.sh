@@ -28,13 +28,19 @@ ends one 3
 [[ ! -e .ddprun && ! -s $work/seen ]] || fail "left: $(find .ddprun)"
 
 say "a job that fails leaves its entries, with the end: the requeue begins at once"
-step one 3 0 bash -c 'exit 3'
+fails=(bash -c 'exit $((3 + ALLOCATION))')
+step one 3 0 "${fails[@]}"
 ends one 3
 (($(files lab.3.0) >= 2)) || fail "no generation and end: $(find .ddprun)"
-step one 3 1 bash -c 'exit 4'
+step one 3 1 "${fails[@]}"
 ends one 4
 expect_in "$work/one.err" 'belongs to a job that has ended; it was moved'
 expect_not_in "$work/one.err" 'recorded no end'
+
+say "the end of another command with the same name proves nothing"
+step one 3 1 true
+ends one 0
+expect_in "$work/one.err" 'begins in 6.0 s'
 rm -r .ddprun
 
 # Each worker holds the lock of its allocation. A worker of the other allocation finds it taken.
@@ -54,7 +60,13 @@ expect_in "$work/one.err" 'restart 1 of this job has begun in another allocation
 expect_in "$work/two.err" 'recorded no end, so its workers may still run; .* begins in 6.0 s'
 expect_not_in "$work/two.out" 'BOTH TRAIN'
 [[ -e $work/up.1 ]] || fail "the new allocation has not trained"
-[[ ! -e .ddprun ]] || fail "left: $(find .ddprun)"
+
+say "the requeued script calls ddprun again: the end of the first call is there, so nothing is waited for"
+step one 4 1 "${trains[@]}"
+ends one 0
+expect_in "$work/one.err" 'belongs to a job that has ended; it was moved'
+expect_not_in "$work/one.err" 'recorded no end'
+rm -r .ddprun
 
 say "the first allocation was killed: the requeue waits, since nothing tells that it has ended"
 rm -f "$work"/up.*
@@ -67,15 +79,23 @@ step two 5 1 "${trains[@]}"
 ends two 0
 expect_in "$work/two.err" '.ddprun/lab.5.0 continues after entry 0 \(generation 0'
 expect_in "$work/two.err" 'begins in 6.0 s'
-[[ ! -e .ddprun ]] || fail "left: $(find .ddprun)"
+rm -r .ddprun
 
 say "a requeue that finds no record of the first allocation waits, too: it may not have come to write one"
 step one 6 1 true
 ends one 0
 expect_in "$work/one.err" 'begins in 6.0 s'
+rm -r .ddprun
+
+say "a requeue that cannot use what lies there: it may be of an allocation that trains, so nothing begins"
+mkdir .ddprun
+touch .ddprun/lab.8.0
+step one 8 1 true
+ends one 69
+expect_in "$work/one.err" 'lab.8.0: Not a directory.*; an earlier allocation of this job may still train'
+rm -r .ddprun
 
 say "a working directory in which no folder can be made: a line, and the job runs"
-[[ ! -e .ddprun ]] || fail "left: $(find .ddprun)"
 touch .ddprun
 for count in 0 1; do
     step one 7 "$count" true

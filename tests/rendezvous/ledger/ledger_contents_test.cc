@@ -74,6 +74,22 @@ TEST(RemoveLedger, TakesItWhole) {
     EXPECT_TRUE(fs::is_empty(folder / ""));
 }
 
+// A newer allocation that met no end goes on in the same folder, with the same mark.
+TEST(RemoveLedger, AfterItsOwnEndOnly) {
+    const Folder folder;
+    const auto mark = make_ledger(folder / "a");
+    const int restart = example_end(1).requeue;
+    EXPECT_EQ(remove_ended_ledger(folder / "a", mark, restart + 1).error().code(),
+              ErrorCode::exists);
+    EXPECT_EQ(remove_ended_ledger(folder / "a", mark + 1, restart).error().code(),
+              ErrorCode::exists);
+    (void)create_entry(folder / "a", mark, example_allocation(2, restart + 1));
+    EXPECT_EQ(remove_ended_ledger(folder / "a", mark, restart).error().code(), ErrorCode::exists);
+    fs::remove(folder / "a/entry-000002.json");
+    EXPECT_TRUE(remove_ended_ledger(folder / "a", mark, restart));
+    EXPECT_FALSE(fs::exists(folder / "a"));
+}
+
 TEST(RemoveLedger, KnowsTheFilesOfALedger) {
     for (const char* name :
          {"ledger.json", "allocation", "entry-000000.json", "entry-1000000.json", ".writing-12-345",

@@ -176,6 +176,29 @@ TEST(LedgerDirectory, AnotherCommandBeginsOneOfItsOwn) {
     EXPECT_THAT(names(folder / ""), ElementsAre("job", "job-other"));
 }
 
+// Only the end of this command proves that its own earlier allocation has ended.
+TEST(LedgerDirectory, TheEndOfAnotherCommandSaysNothing) {
+    Bench bench;
+    const Folder folder;
+    const auto ends = [&](const std::string& name, const std::string& digest) {
+        const auto ledger = bench.open(folder / name, Bench::owner(digest));
+        LedgerEntry entry = example_entry(0);
+        entry.command_digest = digest;
+        bench.create(**ledger, entry);
+        bench.create(**ledger, example_end(1));
+    };
+    ends("job", "other");
+    EXPECT_FALSE((*bench.open(folder / "job"))->follows_end());
+    // Its own folder beside that of the other, which runs now: without an end, and with one.
+    std::filesystem::remove_all(folder / "job");
+    LedgerEntry running = example_entry(0);
+    running.command_digest = "other";
+    bench.create(**bench.open(folder / "job", Bench::owner("other")), running);
+    EXPECT_FALSE((*bench.open(folder / "job"))->follows_end());
+    ends("job", "abc123");
+    EXPECT_TRUE((*bench.open(folder / "job"))->follows_end());
+}
+
 // Both jobs begin at the same moment, before there is any entry. The command in the claim separates
 // them.
 TEST(LedgerDirectory, TwoCommandsPartBeforeTheFirstEntry) {

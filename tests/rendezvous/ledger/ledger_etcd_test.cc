@@ -254,6 +254,12 @@ TEST_F(LedgerEtcdTest, NamesHaveSeries) {
         bench.lines.has("ddprun/job/3/ in etcd begins; ddprun/job/2/ belongs to another command"));
     EXPECT_TRUE(bench.read(**other, 0)->empty());
     EXPECT_FALSE((*other)->follows_end()) << "that of another command says nothing";
+    LedgerEntry entry = example_entry(0);
+    entry.command_digest = "other";
+    bench.create(**other, entry);
+    bench.create(**other, example_end(1));
+    const auto third = bench.open(place, LedgerBench::owner("third"));
+    EXPECT_FALSE((*third)->follows_end()) << "nor does its end";
     // The command of the second series, after a requeue.
     const auto requeued = bench.open(place, LedgerBench::owner("abc123", 1));
     EXPECT_EQ((*requeued)->mark(), (*second)->mark());

@@ -129,7 +129,9 @@ TEST(Allocation, AJobOfOneNodeWaitsThoughNoEntryIsThere) {
     begun.act = BeginsAllocation{false};
     begun.requeue = 1;
     for (const auto& found : {std::vector<LedgerEntry>{}, {begun}}) {
-        Requeued s(found, alone(2));
+        MachineConfig config = alone(2);
+        config.earlier_unrecorded = true;
+        Requeued s(found, config);
         EXPECT_TRUE(creates(s.read_)) << "it begins its allocation at once";
         ASSERT_TRUE(s.creating_.allocation());
         EXPECT_TRUE(s.creating_.allocation()->awaits);
@@ -154,9 +156,7 @@ TEST(Allocation, AJobOfOneNodeStartsAtOnce) {
     EXPECT_EQ(after.creating_.number, EntryNumber{8});
     EXPECT_TRUE(after.creating_.makes_generation());
     // An end after which a new ledger begins: of a job that has failed.
-    MachineConfig config = alone(1);
-    config.earlier_ended = true;
-    Requeued failed(std::vector<LedgerEntry>{}, config);
+    Requeued failed(std::vector<LedgerEntry>{}, alone(1));
     failed.join(0.1);
     EXPECT_EQ(failed.creating_.number, EntryNumber{0});
     EXPECT_TRUE(failed.creating_.makes_generation());
