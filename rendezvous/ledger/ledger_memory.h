@@ -32,8 +32,10 @@ class LedgerMemory final : public Ledger {
 
 // What a job of one node says where it cannot use its folder.
 inline Note in_memory_instead(const std::string& why) {
-    return {Note::Level::warn, why + "; the ledger is in memory instead, so nothing tells this "
-                                     "allocation of the job and later ones about each other"};
+    constexpr const char* kInstead =
+        "; the ledger is in memory instead, so nothing tells this allocation of the job and later "
+        "ones about each other";
+    return {Note::Level::warn, why + kInstead};
 }
 
 }  // namespace ddprun::rendezvous

@@ -16,8 +16,7 @@ bool MachineState::begins_allocation() const {
 bool MachineState::earlier_may_train() const {
     if (!begins_allocation()) return false;
     if (!top()) return config.earlier_unrecorded;
-    if (const auto* begins = top()->allocation())
-        return begins->awaits || (config.earlier_unrecorded && top()->requeue < config.requeue);
+    if (const auto* begins = top()->allocation()) return begins->awaits;
     return !top()->end();
 }
 

@@ -25,7 +25,7 @@ struct MachineConfig {
     std::uint64_t seed = 0;
     // The ledger is shared: other nodes may lead after this one.
     bool succession = false;
-    // An earlier allocation of the job may train though no entry says so (rule 26, "One node").
+    // An earlier allocation of the job may train though the ledger is empty (rule 26, "One node").
     bool earlier_unrecorded = false;
     bool in_slurm = false;  // Slurm may signal workers before ddprun
     // Why this node cannot lead a job at all, for example without its ledger. It leads only to tell

@@ -37,6 +37,7 @@ struct Worker {
     bool told_stop = false;  // SIGTERM was sent
 };
 
+class Behind;
 class Keeper;
 
 // Something that arrived while its process could not run. `tick`: it is a timer and no message.
@@ -70,6 +71,7 @@ struct Process {
     Time exited_at = kNever;
     Generation store = kNoGeneration;  // open store, on the node of rank 0
 
+    std::unique_ptr<Behind> behind;  // its ledger, if that is written behind its start
     std::optional<rendezvous::Machine> service;
     Time service_tick = kNever;
     std::optional<rendezvous::Ending> told;  // the end that it has sent to others

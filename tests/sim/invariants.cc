@@ -27,7 +27,7 @@ std::string name(Generation generation) { return "generation " + std::to_string(
 void Invariants::spawned(const Host& host, const Process& process, const NodePlace& place,
                          bool guarded, Time deadline) {
     const std::string who = host.name + " starts " + name(place.generation);
-    const LedgerEntry* entry = world_.ledger().find(place.generation);
+    const LedgerEntry* entry = world_.recorded(process, place.generation);
     const auto places = entry ? places_of(entry->assignment) : std::map<NodeId, NodePlace>{};
     const auto recorded = places.find(process.id);
     if (!entry)
@@ -113,6 +113,14 @@ void Invariants::appended(const LedgerEntry& entry) {
         before = std::max(before, earlier.assignment.restarts);
     }
     if (!entry.makes_generation()) return repeats(entry);
+    // What an older allocation has done under this number, before it was recorded, counts no more.
+    if (entry.requeue > 0) {
+        failures_.erase(assignment.generation);
+        successes_.erase(assignment.generation);
+        still_.erase(assignment.generation);
+        broken_.erase(assignment.generation);
+        failed_.erase(assignment.generation);
+    }
     if (assignment.generation.value != newest + 1)
         world_.violation(name(assignment.generation) + " follows " + std::to_string(newest));
     check_members(assignment);
@@ -396,7 +404,10 @@ void Invariants::after_step() {
         if (just_resumed(host)) continue;  // the named limit: the length of one kill
         for (const Worker& worker : host.workers) {
             if (!worker.alive) continue;
-            if (training && training->generation != worker.generation &&
+            // Two allocations may begin with the same number (rule 26, "One node").
+            if (training &&
+                (training->generation != worker.generation ||
+                 where->allocation != host.allocation) &&
                 world_.now() > lenient_until_)
                 world_.violation(name(training->generation) + " on " + where->name + " and " +
                                  name(worker.generation) + " on " + host.name + " train at once");

@@ -176,6 +176,58 @@ TEST(RequeueOfOneNode, ARecordedEndNeedsNoWait) {
         });
 }
 
+// Its ledger is written behind its start. Some folders open only when the newer allocation has
+// begun, which was at 2 s.
+WorldConfig written_behind(std::uint64_t seed) {
+    WorldConfig config = alone(seed);
+    config.folder_opens = seed % 6 * 500ms;
+    return config;
+}
+
+TEST(RequeueWrittenBehind, TheOldOneEndsForTheNewOne) {
+    for_seeds(written_behind, expect_taken_over);
+}
+
+TEST(RequeueWrittenBehind, TheOldOneIsLost) {
+    for (const auto kind :
+         {Fault::Kind::process_killed, Fault::Kind::step_killed, Fault::Kind::host_lost})
+        for (const Duration at : {100ms, 1300ms, 1900ms, 2050ms, 2300ms, 3000ms})
+            for_seeds(
+                [=](auto seed) {
+                    WorldConfig config = written_behind(seed);
+                    config.faults = {fault(kind, at, 0)};
+                    return config;
+                },
+                expect_success_of_the_newer, 6);
+}
+
+// A worker fails while its ddprun stands still, and the newer allocation begins. The old one starts
+// nothing when it goes on.
+WorldConfig fails_while_frozen(std::uint64_t seed) {
+    WorldConfig config = written_behind(seed);
+    config.faults = {fault(Fault::Kind::process_frozen, 1800ms, 0, 2500ms + seed % 7 * 200ms),
+                     fault(Fault::Kind::worker_fails, 1900ms, 0)};
+    return config;
+}
+
+TEST(RequeueWrittenBehind, ARestartLosesToTheNewOne) {
+    for_seeds(fails_while_frozen, expect_success_of_the_newer, 42);
+}
+
+TEST(RequeueWrittenBehind, ARecordedEndNeedsNoWait) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = written_behind(seed);
+            config.requeued_at = 4s;
+            config.faults = {fault(Fault::Kind::stop_asked, 1s, 0, 1s)};
+            return config;
+        },
+        [](const World& world) {
+            ASSERT_NO_FATAL_FAILURE(expect_success_of_the_newer(world));
+            EXPECT_LT(second_began(world), Time{4s + 600ms});
+        });
+}
+
 int found_in(Mutation mutation, WorldConfig (*story)(std::uint64_t) = requeued) {
     int found = 0;
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -201,6 +253,13 @@ TEST(RequeueMutation, AJobOfOneNodeNeedsThemToo) {
     EXPECT_GT(found_in(Mutation::requeue_is_proof, alone), 0);
     EXPECT_GT(found_in(Mutation::leaders_never_look, alone), 0);
     EXPECT_GT(found_in(Mutation::looks_are_old, alone), 0);
+}
+
+TEST(RequeueMutation, SoDoesOneThatIsWrittenBehind) {
+    EXPECT_EQ(found_in(Mutation::none, written_behind), 0);
+    EXPECT_GT(found_in(Mutation::requeue_is_proof, written_behind), 0);
+    EXPECT_GT(found_in(Mutation::leaders_never_look, written_behind), 0);
+    EXPECT_GT(found_in(Mutation::looks_are_old, written_behind), 0);
 }
 
 }  // namespace

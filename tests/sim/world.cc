@@ -1,6 +1,6 @@
 // The world's clockwork: starts of processes, events to the machines, effects of the machines.
-// world_links.cc has connections and calls, world_faults.cc workers and faults, mutation.cc the
-// broken rules.
+// world_links.cc has connections and calls, world_ledger.cc the ledger, world_faults.cc workers and
+// faults, mutation.cc the broken rules.
 #include "tests/sim/world.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ World::World(WorldConfig config)
       ledger_(
           clock_, random_, config_.limits.times.lease,
           [this](const std::string& sentence) { violation(sentence); },
-          [this](const rendezvous::LedgerEntry& entry) { invariants_.appended(entry); }),
+          [this](const rendezvous::LedgerEntry& entry) { appended(entry); }),
       invariants_(*this) {
     ledger_.lose_answers(config_.lost_answers);
     ledger_.stale(config_.stale_look_ups);
@@ -174,7 +174,10 @@ void World::start_service(Process& process, const Host& host, const agent::Machi
     // All hosts have the same time of day when a process starts there, as with NTP.
     const Time local = host.clock.local(clock_.now());
     service.to_day = kDay + (clock_.now() - local);
+    // What the product's launcher says of a folder in which no end is (launcher/job/job_ledger.h).
+    service.earlier_unrecorded = config_.folder_opens && host.allocation > 0;
     process.service.emplace(service, local);
+    if (config_.folder_opens && host.allocation == 0) write_behind(process);
 }
 
 // All hosts share the one ledger.
@@ -313,28 +316,8 @@ void World::perform(Process& process, const rendezvous::Effects& effects) {
             stand_by(process, standby->peer);
         } else if (const auto* close = std::get_if<rendezvous::Close>(&effect)) {
             network_.close(static_cast<int>(close->session.value), kLeader);
-        } else if (const auto* read = std::get_if<rendezvous::ReadLedger>(&effect)) {
-            // The answers of the ledger come to a process that may be frozen by then, or dead.
-            ledger_.read(process.host, read->from,
-                         [this, &process](const rendezvous::Event& answer) {
-                             deliver(process, false,
-                                     [this, &process, answer] { step_service(process, answer); });
-                         });
-        } else if (const auto* create = std::get_if<rendezvous::CreateEntry>(&effect)) {
-            invariants_.proposed(process, create->entry);
-            ledger_.create(
-                process.host, create->entry,
-                [this, &process, asked = create->entry](const rendezvous::Event& answer) {
-                    const rendezvous::Event said = mutate(asked, answer);
-                    deliver(process, false,
-                            [this, &process, said] { step_service(process, said); });
-                });
-        } else if (const auto* look = std::get_if<rendezvous::LookLedger>(&effect)) {
-            if (mutates(Mutation::leaders_never_look)) continue;
-            ledger_.look(process.host, *look, [this, &process](const rendezvous::Event& answer) {
-                deliver(process, false,
-                        [this, &process, answer] { step_service(process, answer); });
-            });
+        } else if (ask_ledger(process, effect)) {
+            continue;
         } else if (std::holds_alternative<rendezvous::Requeue>(effect)) {
             invariants_.requeued(process);
             clock_.after(lease(0.01),

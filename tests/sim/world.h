@@ -1,6 +1,7 @@
 // A whole job in virtual time and in one thread. On each host there are an agent machine and a
 // rendezvous machine with a keeper and workers, between the hosts a network, and one ledger for
-// all. The machines are the product's own; the rest is a model.
+// all. The machines are the product's own, and so is the ledger that is written behind the start of a
+// job of one node; the rest is a model.
 //
 // World brings events to the machines, performs the effects that they return, and makes faults
 // happen. After each step the invariants are checked, and the run stops at the first violation.
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/sim/behind.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/host.h"
 #include "tests/sim/invariants.h"
@@ -61,6 +63,9 @@ struct WorldConfig {
     // At this time Slurm starts the job again, on as many other hosts, while the first allocation
     // may live. The two share nothing but the ledger. 0: never.
     Duration requeued_at{};
+    // A job of one node whose ledger is written behind its first start (rule 26): how long after the
+    // start the folder is open. The newer allocation opens it at once.
+    std::optional<Duration> folder_opens;
     Duration work = std::chrono::seconds{3};  // how long a worker works
     bool progress = false;                    // workers report progress, one on each host
     bool only_rank_0_reports = false;         // with `progress`: no other rank reports
@@ -131,6 +136,8 @@ class World {
     int host_count() const { return static_cast<int>(hosts_.size()); }
     // SLURM_RESTART_COUNT of the allocation to which a host belongs.
     int restart_count(int host) const { return hosts_[host].allocation; }
+    // The entry of a generation that this process may start, or null.
+    const rendezvous::LedgerEntry* recorded(const Process& process, Generation generation) const;
     Process* leader_of(int connection) const { return ends_[connection].second; }
     Duration lease(double part) const { return share(config_.limits.times.lease, part); }
     bool paused(const Host& host) const { return host.paused_until > now(); }
@@ -173,6 +180,9 @@ class World {
     void add_host(const std::string& name, int allocation, int place, Duration start);
     void start_process(Host& host);
     void start_service(Process& process, const Host& host, const agent::MachineConfig& config);
+    bool ask_ledger(Process& process, const rendezvous::Effect& effect);
+    void write_behind(Process& process);
+    void appended(const rendezvous::LedgerEntry& entry);
     bool is_blind(int host) const;
     rendezvous::Lead leads_from(const rendezvous::Peer& self) const;
     void deliver(Process& process, bool tick, std::function<void()> run);

@@ -125,21 +125,16 @@ TEST(Allocation, TheLastCallAppliesAgain) {
 
 // A job of one node trains before its entry is written, so that no entry is there proves nothing.
 TEST(Allocation, AJobOfOneNodeWaitsThoughNoEntryIsThere) {
-    LedgerEntry begun = of_the_first();
-    begun.act = BeginsAllocation{false};
-    begun.requeue = 1;
-    for (const auto& found : {std::vector<LedgerEntry>{}, {begun}}) {
-        MachineConfig config = alone(2);
-        config.earlier_unrecorded = true;
-        Requeued s(found, config);
-        EXPECT_TRUE(creates(s.read_)) << "it begins its allocation at once";
-        ASSERT_TRUE(s.creating_.allocation());
-        EXPECT_TRUE(s.creating_.allocation()->awaits);
-        EXPECT_THAT(s.won(2), Contains(AllOf(HasSubstr("recorded no end"), HasSubstr("30.0 s"))));
-        s.join(2, 2);
-        for (double now = 2.5; now < 32; now += 0.5) ASSERT_FALSE(creates(s.beat(now))) << now;
-        EXPECT_TRUE(s.generation(32.5));
-    }
+    MachineConfig config = alone(2);
+    config.earlier_unrecorded = true;
+    Requeued s(std::vector<LedgerEntry>{}, config);
+    EXPECT_TRUE(creates(s.read_)) << "it begins its allocation at once";
+    ASSERT_TRUE(s.creating_.allocation());
+    EXPECT_TRUE(s.creating_.allocation()->awaits);
+    EXPECT_THAT(s.won(2), Contains(AllOf(HasSubstr("recorded no end"), HasSubstr("30.0 s"))));
+    s.join(2, 2);
+    for (double now = 2.5; now < 32; now += 0.5) ASSERT_FALSE(creates(s.beat(now))) << now;
+    EXPECT_TRUE(s.generation(32.5));
 }
 
 // But not at its first start, nor after a recorded end.
