@@ -140,7 +140,9 @@ EtcdFailure failure_of(const grpc::Status& status, Duration limit, bool tls,
 
 bool is_token_refused(const grpc::Status& status) {
     return status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
-           has(status.error_message(), "revision of auth store is old");
+           has(status.error_message(), "revision of auth store is old") ||
+           // It had no users before.
+           has(status.error_message(), "user name is empty");
 }
 
 bool has_no_users(const grpc::Status& status) {

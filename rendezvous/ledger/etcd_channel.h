@@ -40,7 +40,7 @@ struct EtcdFailure {
 EtcdFailure failure_of(const grpc::Status& status, Duration limit, bool tls,
                        const LedgerAccess* access);
 
-// Whether the user's token does not count (any more), and a new one would.
+// Whether the user's token is missing or does not count (any more), and a new one would.
 bool is_token_refused(const grpc::Status& status);
 // Whether this etcd has no users, so that nobody can log in.
 bool has_no_users(const grpc::Status& status);

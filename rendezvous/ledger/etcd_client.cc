@@ -52,7 +52,8 @@ struct EtcdClient::State : std::enable_shared_from_this<EtcdClient::State> {
     const Duration limit;
     std::size_t first = 0;                   // index of the endpoint that answered last
     std::shared_ptr<grpc::Channel> channel;  // to that endpoint; null: to be opened
-    std::string token;                       // of the user; empty: to be asked for
+    // Of the user; empty: etcd has no users. None: to be asked for.
+    std::optional<std::string> token;
     const std::shared_ptr<RpcCalls> calls = std::make_shared<RpcCalls>();
     bool over = false;  // the EtcdClient is destroyed
 };
@@ -65,7 +66,7 @@ asio::awaitable<grpc::Status> EtcdClient::State::call(std::shared_ptr<State> sel
                                                       Rpc<Of, Request, Response> rpc) {
     Of stub(channel);
     grpc::ClientContext context;
-    if (!self->token.empty()) context.AddMetadata("token", self->token);
+    if (self->token && !self->token->empty()) context.AddMetadata("token", *self->token);
     const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(self->limit).count();
     // A monotonic deadline: a step of the time of day must not end a call.
     context.set_deadline(
@@ -81,15 +82,16 @@ asio::awaitable<grpc::Status> EtcdClient::State::log_in(std::shared_ptr<State> s
     using namespace etcdserverpb;
     AuthenticateRequest request;
     AuthenticateResponse response;
-    self->token.clear();
+    self->token.reset();
     request.set_name(self->access->user);
     request.set_password(std::string(std::string_view(self->access->password)));
     const grpc::Status status =
         co_await call<Auth>(self, channel, request, response, &Auth::async::Authenticate);
     std::string& sent = *request.mutable_password();
     ::explicit_bzero(sent.data(), sent.size());
-    if (status.ok()) self->token = std::move(*response.mutable_token());
-    co_return has_no_users(status) ? grpc::Status::OK : status;
+    if (!status.ok() && !has_no_users(status)) co_return status;
+    self->token = std::move(*response.mutable_token());
+    co_return grpc::Status::OK;
 }
 
 // One request on the open channel, after a login if one is due. If it fails, the channel is dropped
@@ -104,13 +106,13 @@ asio::awaitable<std::optional<Response>> EtcdClient::State::try_channel(
     // A request whose token is refused is not carried out. The second round has a new one. When the
     // client is destroyed, nothing may be asked any more.
     for (int round = 0; round < 2 && !self->over; ++round) {
-        if (self->has_user() && self->token.empty()) {
+        if (self->has_user() && !self->token) {
             status = co_await log_in(self, channel);
             if (!status.ok() || self->over) break;
         }
         status = co_await call<Stub>(self, channel, request, response, rpc);
         if (!self->has_user() || !is_token_refused(status)) break;
-        self->token.clear();
+        self->token.reset();
     }
     if (status.ok() && !self->over) co_return response;
     failure = failure_of(status, self->limit, self->place.tls, self->access.get());

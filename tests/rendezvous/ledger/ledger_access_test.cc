@@ -85,11 +85,17 @@ class LedgerAccessTest : public testing::Test {
             (as_root ? " --user=root:toor " : " ") + words + " >/dev/null";
         ASSERT_EQ(std::system(("bash -c '" + line + "'").c_str()), 0) << line;
     }
-    // The user `job` may use the keys below ddprun/, and nobody may use any without a user.
-    void serve_users(std::vector<std::string> options = {}) {
+    void serve(std::vector<std::string> options = {}) {
         options.insert(options.end(), {"--bcrypt-cost", "4"});  // the default takes 0.1 s a login
         server.emplace(std::move(options));
         ASSERT_TRUE(comes_true([&] { return bool(open(access())); }));
+    }
+    void serve_users(std::vector<std::string> options = {}) {
+        serve(std::move(options));
+        get_users();
+    }
+    // The user `job` may use the keys below ddprun/, and nobody may use any without a user.
+    void get_users() const {
         for (const char* words :
              {"user add root:toor", "user grant-role root root", "user add job:word",
               "role add job", "role grant-permission --prefix=true job readwrite ddprun/",
@@ -142,10 +148,15 @@ TEST_F(LedgerAccessTest, SaysWhyAUserIsNotLetIn) {
                           "etcdctl role grant-permission"));
 }
 
-// An etcd without users believes everybody, as etcd's own clients hold it.
+// An etcd without users believes everybody, as etcd's own clients hold it. When it gets users, the
+// ledger goes on as the one that it was given.
 TEST_F(LedgerAccessTest, AUserDoesNoHarmWhereThereAreNone) {
-    server.emplace();
-    EXPECT_EQ(refusal(access(as("job:word"))), "");
+    serve();
+    const auto ledger = open(access(as("job:word")));
+    ASSERT_TRUE(ledger) << ledger.error();
+    EXPECT_EQ(bench.create(**ledger, example_entry(0)).outcome, Outcome::won);
+    get_users();
+    EXPECT_EQ(bench.create(**ledger, example_entry(1)).outcome, Outcome::won);
 }
 
 // etcd forgets tokens that are not used, and all of them when it is started again. A token that it

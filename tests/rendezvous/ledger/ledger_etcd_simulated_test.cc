@@ -172,5 +172,19 @@ TEST(LedgerEtcdSimulated, ACommandHasOneSeries) {
     }
 }
 
+// An etcd without users is asked once whether it has any. When it gets some, the user logs in.
+TEST(LedgerEtcdSimulated, AsksOnceForAToken) {
+    SimulatedEtcd etcd;
+    LedgerBench bench;
+    const LedgerPlace place = etcd.place("ddprun/users");
+    LedgerEtcd ledger(bench.loop, std::make_unique<EtcdClient>(bench.loop, place, a_user()),
+                      a_user(), place.path + "/1/", kMark);
+    for (int logins = 1; logins <= 2; ++logins) {
+        for (int i = 0; i < 3; ++i) EXPECT_TRUE(bench.read(ledger, 0));
+        EXPECT_EQ(etcd.counts().logins, logins);
+        etcd.has_users(true);
+    }
+}
+
 }  // namespace
 }  // namespace ddprun::rendezvous

@@ -37,7 +37,7 @@ class SimulatedEtcd::Cluster {
     enum class Fault { none, refused, lost, silent, late };
     Fault draw();
     bool chance(double share) { return std::uniform_real_distribution()(random_) < share; }
-    bool lets_in(const grpc::ServerContext& call);
+    grpc::Status lets_in(const grpc::ServerContext& call);
     void read(const RangeRequest& request, RangeResponse& response) const;
     void carry_out(const TxnRequest& request, TxnResponse& response);
     void carry_out_late(double share);
@@ -126,15 +126,17 @@ SimulatedEtcd::Cluster::Fault SimulatedEtcd::Cluster::draw() {
     return lost ? Fault::lost : Fault::refused;
 }
 
-bool SimulatedEtcd::Cluster::lets_in(const grpc::ServerContext& call) {
-    if (!users) return true;
+grpc::Status SimulatedEtcd::Cluster::lets_in(const grpc::ServerContext& call) {
+    if (!users) return grpc::Status::OK;
     if (chance(share_)) {
         ++counts.forgotten;
         tokens_.clear();
     }
     const auto token = call.client_metadata().find("token");
-    return token != call.client_metadata().end() &&
-           tokens_.contains({token->second.data(), token->second.size()});
+    if (token == call.client_metadata().end())
+        return {grpc::StatusCode::INVALID_ARGUMENT, "etcdserver: user name is empty"};
+    if (tokens_.contains({token->second.data(), token->second.size()})) return grpc::Status::OK;
+    return {grpc::StatusCode::UNAUTHENTICATED, "etcdserver: invalid auth token"};
 }
 
 grpc::Status SimulatedEtcd::Cluster::range(grpc::ServerContext& call, const RangeRequest& request,
@@ -142,8 +144,7 @@ grpc::Status SimulatedEtcd::Cluster::range(grpc::ServerContext& call, const Rang
     {
         const std::lock_guard held(lock);
         carry_out_late(0.1);
-        if (!lets_in(call))
-            return {grpc::StatusCode::UNAUTHENTICATED, "etcdserver: invalid auth token"};
+        if (const grpc::Status in = lets_in(call); !in.ok()) return in;
         const Fault fault = draw();
         if (fault == Fault::refused) return kNoLeader;
         read(request, response);
@@ -158,8 +159,7 @@ grpc::Status SimulatedEtcd::Cluster::transact(grpc::ServerContext& call, const T
     {
         const std::lock_guard held(lock);
         carry_out_late(0.1);
-        if (!lets_in(call))
-            return {grpc::StatusCode::UNAUTHENTICATED, "etcdserver: invalid auth token"};
+        if (const grpc::Status in = lets_in(call); !in.ok()) return in;
         const Fault fault = draw();
         if (fault == Fault::refused) return kNoLeader;
         if (fault == Fault::late) late_.push_back(request);
@@ -173,6 +173,7 @@ grpc::Status SimulatedEtcd::Cluster::transact(grpc::ServerContext& call, const T
 grpc::Status SimulatedEtcd::Cluster::log_in(const AuthenticateRequest& request,
                                             AuthenticateResponse& response) {
     const std::lock_guard held(lock);
+    ++counts.logins;
     if (!users)
         return {grpc::StatusCode::FAILED_PRECONDITION, "etcdserver: authentication is not enabled"};
     if (request.name() != "job" || request.password() != "word")

@@ -33,7 +33,7 @@ class SimulatedEtcd {
 
     // How many requests there were of each kind, to see that something was tried.
     struct Counts {
-        int refused = 0, lost = 0, silent = 0, late = 0, forgotten = 0;
+        int refused = 0, lost = 0, silent = 0, late = 0, forgotten = 0, logins = 0;
     };
     Counts counts() const;
 
