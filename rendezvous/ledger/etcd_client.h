@@ -1,5 +1,5 @@
 // Asks etcd: two kinds of requests over gRPC, several endpoints in turn, a deadline for each
-// attempt, and on failure one sentence that names every endpoint with its reason. ledger_etcd.h
+// attempt, and on failure one sentence that names every endpoint with its reason. etcd_series.h
 // gives the keys their meaning.
 //
 // The endpoint that answered last is asked first. After a failure its connection is dropped, so

@@ -1,5 +1,4 @@
-// A ledger as keys in etcd: `PATH/SERIES/ledger` (ledger_claim.h), and `PATH/SERIES/entry-000001`
-// for each entry, with the same JSON as in a folder, in compact form.
+// A ledger as a series of keys in etcd (etcd_series.h): the same JSON as in a folder, in compact form.
 //
 // A transaction creates a key if it is absent. Nothing is ever overwritten or moved, so a name has
 // numbered series: the job uses the first one that is neither finished nor another command's. A
