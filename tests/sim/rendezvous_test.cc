@@ -120,5 +120,33 @@ TEST(Rendezvous, ALeaderKeepsToTheLeaseThatItGrantedBeforeATakeover) {
         own_lease_before_a_takeover, [](const World&) {}, 40);
 }
 
+// The first rendezvous records a generation, and hears late that it has: its ledger stalls. Meanwhile
+// its members have lost it, and have vowed to the second one, whose ledger stalls, too, never to run
+// that generation. n1 comes back to the first one and is sent into it. Only its vow keeps it from
+// training beside n0, with which the second one goes on. In half of the seeds the stalled create comes
+// in time.
+WorldConfig back_with_a_vow(std::uint64_t seed) {
+    WorldConfig config = at_two(2, seed);
+    config.limits.min_nodes = 1;
+    config.limits.max_nodes = 2;
+    config.limits.times.last_call = 1s;
+    config.starts = {0ms, 20ms};
+    config.outside_apart = 50ms;
+    config.faults = {fault(Fault::Kind::ledger_stalls_here, 15ms, 2, 350ms),
+                     fault(Fault::Kind::ledger_stalls_here, 70ms, 3, 300ms)};
+    reset(config, 70ms, 0, 1);
+    reset(config, 150ms, 1, 1);
+    return config;
+}
+TEST(Rendezvous, AVowIsKeptWhoeverLeads) {
+    for_seeds(
+        back_with_a_vow,
+        [](const World& world) {
+            ASSERT_TRUE(world.ledger().end());
+            EXPECT_EQ(world.ledger().end()->end()->verdict, Verdict::succeeded);
+        },
+        40);
+}
+
 }  // namespace
 }  // namespace ddprun::sim
