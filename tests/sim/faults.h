@@ -36,8 +36,9 @@ struct Fault {
         ledger_stalls,       // for all
         entry_vanishes,      // somebody removes an entry of the ledger that is not the newest
         ledger_stalls_here,  // for this host
-        // What operators ask of every process that leads then, more than one if there are. They are
-        // drawn apart (plan_operators).
+        // What operators ask of every process that leads then, more than one if there are. With
+        // `lasts` the same request is repeated after that time. They are drawn apart
+        // (plan_operators).
         operator_stops,
         operator_restarts,  // the generation that this leader knows
         operator_drains,    // this host

@@ -182,6 +182,30 @@ void Invariants::proposed(const Process& leader, const LedgerEntry& entry) {
     }
 }
 
+// A leader that is lost before the next entry takes its promise with it: the operator is told.
+void Invariants::stepped(const Process& service, const rendezvous::Event& event,
+                         const rendezvous::Effects& effects) {
+    if (!service.leads()) {
+        drained_.erase(service.id.incarnation);
+        return;
+    }
+    const auto* asked = std::get_if<rendezvous::Operated>(&event);
+    const auto* drain = asked ? std::get_if<rendezvous::DrainNode>(&asked->action) : nullptr;
+    if (!drain) return;
+    for (const rendezvous::Effect& effect : effects) {
+        const auto* answered = std::get_if<rendezvous::Answered>(&effect);
+        if (answered && answered->answer == rendezvous::OperatorAnswer::done)
+            drained_[service.id.incarnation].insert(drain->node);
+    }
+}
+
+void Invariants::assigned(const Process& leader, const std::string& host) {
+    const auto drained = drained_.find(leader.id.incarnation);
+    if (drained != drained_.end() && drained->second.contains(host))
+        world_.violation(leader.id.name + " gives a place to " + host +
+                         ", which it has promised to take out");
+}
+
 // A failure that follows from a lost node, or from a lease that has passed, uses up no restart. The
 // leader judges this by the ages of messages. So the check leaves out jobs whose network or hosts
 // were held up in the last three leases: there the ages are not exact.

@@ -33,6 +33,11 @@ class Invariants {
     // A leader proposes an entry. It must take into account what its nodes know: progress, a
     // failure, a stop. Otherwise the decision about a restart would depend on who leads.
     void proposed(const Process& leader, const rendezvous::LedgerEntry& entry);
+    // A service has done something. What it promises an operator it keeps for as long as it leads.
+    void stepped(const Process& service, const rendezvous::Event& event,
+                 const rendezvous::Effects& effects);
+    // A leader sends a node into a generation: never one that it has promised to take out.
+    void assigned(const Process& leader, const std::string& host);
     // A worker's failure or end took its peers with it. What fails in this generation from now on
     // is a consequence.
     void broke(Generation generation) { broken_.insert(generation); }
@@ -79,9 +84,11 @@ class Invariants {
     std::set<Generation> broken_;
     std::set<Generation> failed_;  // a worker failed by itself, before the generation was broken
     std::set<std::pair<Generation, int>> spawned_;  // with the index of the host
-    std::set<int> requeued_;                        // restart counts of the allocations that were
-    Time lenient_until_ = kLongAgo;                 // see clock_goes_on()
-    Time ended_at_ = kNever;                        // when the end was recorded
+    // Hosts that a process has promised to take out, since it leads.
+    std::map<Incarnation, std::set<std::string>> drained_;
+    std::set<int> requeued_;         // restart counts of the allocations that were
+    Time lenient_until_ = kLongAgo;  // see clock_goes_on()
+    Time ended_at_ = kNever;         // when the end was recorded
 };
 
 }  // namespace ddprun::sim

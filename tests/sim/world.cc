@@ -226,7 +226,10 @@ void World::step_agent(Process& process, const agent::Event& event) {
 void World::step_service(Process& process, const rendezvous::Event& event) {
     if (!process.alive || process.closed) return;
     trace(host_of(process), "service < " + describe(event));
-    perform(process, process.service->step(host_of(process).clock.local(now()), event));
+    const rendezvous::Effects effects =
+        process.service->step(host_of(process).clock.local(now()), event);
+    invariants_.stepped(process, event, effects);
+    perform(process, effects);
     plan_tick(process, true);
 }
 
@@ -305,6 +308,8 @@ void World::perform(Process& process, const rendezvous::Effects& effects) {
                 process.told = end->ending;
             if (connection < 0) continue;  // a keeper's last word has no connection back
             Process& node = *ends_.at(connection).first;
+            if (std::holds_alternative<rendezvous::Assigned>(send->message))
+                invariants_.assigned(process, host_of(node).name);
             answer_for_silent(process, connection, send->message);
             network_.send(connection, kLeader, [this, &node, connection, said = send->message] {
                 deliver(node, false,

@@ -218,7 +218,7 @@ class World {
     void progress(Host& host, Generation generation, std::int64_t pid, std::int64_t step);
     // faults
     void apply(const Fault& fault);
-    void operate(rendezvous::OperatorAction action);
+    void operate(rendezvous::OperatorAction action, Duration again_after);
     void stall(Host& host, Time& until, Duration lasts);
     void suspend(Host& host, Duration lasts);
     void lose_host(Host& host);

@@ -260,25 +260,29 @@ void World::apply(const Fault& fault) {
             ledger_.vanish(host.index);
             break;
         case Fault::Kind::operator_stops:
-            operate(rendezvous::StopJob{});
+            operate(rendezvous::StopJob{}, fault.lasts);
             break;
         case Fault::Kind::operator_restarts:
-            operate(rendezvous::RestartGeneration{});
+            operate(rendezvous::RestartGeneration{}, fault.lasts);
             break;
         case Fault::Kind::operator_drains:
-            operate(rendezvous::DrainNode{host.name});
+            operate(rendezvous::DrainNode{host.name}, fault.lasts);
             break;
     }
 }
 
-// An operator finds whoever leads. A generation that he names is that of the leader's status.
-void World::operate(rendezvous::OperatorAction action) {
+// An operator finds whoever leads. A generation that he names is that of the first leader's status,
+// also if he asks again.
+void World::operate(rendezvous::OperatorAction action, Duration again_after) {
     for (const auto& process : processes_) {
         if (!process->alive || !process->leads()) continue;
-        if (auto* restart = std::get_if<rendezvous::RestartGeneration>(&action))
+        if (auto* restart = std::get_if<rendezvous::RestartGeneration>(&action);
+            restart && restart->generation == kNoGeneration)
             restart->generation = process->service->snapshot().newest;
         post_service(*process, rendezvous::Operated{"operator", action});
     }
+    if (again_after > Duration{})
+        clock_.after(again_after, [this, action] { operate(action, Duration{}); });
 }
 
 // Pauses a host or freezes its ddprun. Which one follows from the field that is changed.
