@@ -94,7 +94,8 @@ Answered MachineState::drain_for(Time now, const std::string& by, const std::str
 // Between two answers of the ledger nobody knows which generation is the newest.
 std::string MachineState::why_not_now() const {
     if (phase == Phase::reading) return "the leader reads the ledger";
-    if (phase == Phase::creating) return "the next generation is being recorded";
+    if (phase == Phase::creating || ledger.is_in_doubt())
+        return "the next generation is being recorded";
     if (phase == Phase::ending || phase == Phase::closed) return "the end of the job is recorded";
     if (phase == Phase::gathering && any_generation() && !begins_allocation() && !claim.is_over())
         return "a new leader finds out how " + text(newest()) + " stands";

@@ -29,6 +29,9 @@ class LedgerPatience {
     void was_created() { failing_since_ = unanswered_since_ = kNever; }
     bool was_not_created(Time now, const std::string& why, Duration lease);
 
+    // A create has failed, so its entry may stand. It is known when another create is answered.
+    bool is_in_doubt() const { return failing_since_ != kNever; }
+
     // ---- asking again
     Time create_again_at() const { return create_again_at_; }
     // A leader that cannot propose reads the ledger again at intervals. Returns true if it must ask

@@ -164,6 +164,21 @@ TEST(Operating, ADrainIsKnownToTheNextLeader) {
     EXPECT_NE(std::get<Answered>(effects.back()).answer, OperatorAnswer::done);
 }
 
+// A create that has failed may have written its entry all the same, with the host in it.
+TEST(Operating, ADrainWaitsForAnEntryInDoubt) {
+    Script s(limits(2, 2, 3));
+    three_run(s);
+    s.step(2, asks(kRestart0));
+    for (int i = 1; i <= 3; ++i) s.vows(2.1, i, 0);
+    s.created(2.2, LedgerCreated::Outcome::failed);
+    EXPECT_THAT(s.step(2.3, asks(DrainNode{"c"})), ElementsAre(HasSubstr("answer: again")));
+    EXPECT_THAT(s.step(2.3, asks(RestartGeneration{Generation{0}})),
+                ElementsAre(HasSubstr("answer: again")));
+    for (int i = 1; i <= 3; ++i) s.beat(3.5, i);
+    s.created(3.6);
+    EXPECT_THAT(s.step(3.7, asks(DrainNode{"c"})), Contains(HasSubstr("answer: done")));
+}
+
 // Until an entry records it, only this leader knows it. Who asked hears that.
 TEST(Operating, ADrainOfASpareMayHaveToBeRepeated) {
     Script s(limits(2, 2));
