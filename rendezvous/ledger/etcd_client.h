@@ -9,8 +9,8 @@
 //
 // gRPC's library starts with the first EtcdClient and stops with the last one. A user logs in when
 // the first request needs it, and again when etcd does not accept the token any more: it forgets
-// tokens that have not been used for five minutes, and all of them when it is started again. An etcd
-// without users says so once.
+// tokens that have not been used for five minutes, and all of them when it is started again. An
+// etcd without users says so once.
 //
 // Thread: the loop's. An EtcdClient may be destroyed at any time; pending requests then end with
 // `closed`.

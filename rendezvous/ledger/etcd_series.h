@@ -2,8 +2,8 @@
 // `PATH/SERIES/entry-000001` for each entry. Finds or begins the series of a job, and reads and
 // creates entries in it. Each value is opened and closed with the job's seal here.
 //
-// Possible errors of all: those of EtcdClient, and malformed (a value is not our JSON or bears no seal
-// of ours; the sentence names its key).
+// Possible errors of all: those of EtcdClient, and malformed (a value is not our JSON or bears no
+// seal of ours; the sentence names its key).
 //
 // Thread: that of the client. The arguments must outlive the coroutines.
 #pragma once

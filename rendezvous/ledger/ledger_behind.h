@@ -3,10 +3,10 @@
 // created at once, and its entry goes to the folder while the workers start. Only who comes later
 // reads it, an allocation after a requeue (PROTOCOL.md, rule 26).
 //
-// Every later entry counts as created when the folder has it, in its order. An entry that the folder
-// does not take is tried again at the next call, and said once. If the folder cannot be opened, or
-// has entries of this or an earlier allocation already, the ledger stays in memory, and a line says
-// so. If a newer allocation has written there, each later create loses to its entry.
+// Every later entry counts as created when the folder has it, in its order. An entry that the
+// folder does not take is tried again at the next call, and said once. If the folder cannot be
+// opened, or has entries of this or an earlier allocation already, the ledger stays in memory, and
+// a line says so. If a newer allocation has written there, each later create loses to its entry.
 //
 // A create waits for as long as the folder is not open: put a LedgerWatch around it.
 //

@@ -1,4 +1,5 @@
-// A ledger as a series of keys in etcd (etcd_series.h): the same JSON as in a folder, in compact form.
+// A ledger as a series of keys in etcd (etcd_series.h): the same JSON as in a folder, in compact
+// form.
 //
 // A transaction creates a key if it is absent. Nothing is ever overwritten or moved, so a name has
 // numbered series: the job uses the first one that is neither finished nor another command's. A

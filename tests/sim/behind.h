@@ -1,6 +1,6 @@
 // The ledger of a job of one node as its process has it: the product's own LedgerBehind
-// (rendezvous/ledger/ledger_behind.h) in front of the virtual ledger, whose folder opens late. Like the
-// product's LedgerWatch, a call is answered with a failure after one lease.
+// (rendezvous/ledger/ledger_behind.h) in front of the virtual ledger, whose folder opens late. Like
+// the product's LedgerWatch, a call is answered with a failure after one lease.
 //
 // Owned by its Process. After the process has ended nothing happens here any more.
 #pragma once

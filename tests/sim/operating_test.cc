@@ -1,5 +1,5 @@
-// What operators ask of whole jobs (PROTOCOL.md, rule 27): it is done once, it outlives its leader, and
-// it leaves a job that can go on.
+// What operators ask of whole jobs (PROTOCOL.md, rule 27): it is done once, it outlives its leader,
+// and it leaves a job that can go on.
 #include "tests/sim/stories.h"
 
 namespace ddprun::sim {
@@ -14,8 +14,8 @@ WorldConfig asked(Fault::Kind kind, std::uint64_t seed) {
     return config;
 }
 
-// His program asks again, since the answer may have been lost. The generation that has followed goes
-// on.
+// His program asks again, since the answer may have been lost. The generation that has followed
+// goes on.
 TEST(Operator, ARestartThatIsAskedForTwiceIsOne) {
     for (const Duration again : {20ms, 300ms, 1000ms})
         for_seeds(

@@ -120,11 +120,11 @@ TEST(Rendezvous, ALeaderKeepsToTheLeaseThatItGrantedBeforeATakeover) {
         own_lease_before_a_takeover, [](const World&) {}, 40);
 }
 
-// The first rendezvous records a generation, and hears late that it has: its ledger stalls. Meanwhile
-// its members have lost it, and have vowed to the second one, whose ledger stalls, too, never to run
-// that generation. n1 comes back to the first one and is sent into it. Only its vow keeps it from
-// training beside n0, with which the second one goes on. In half of the seeds the stalled create comes
-// in time.
+// The first rendezvous records a generation, and hears late that it has: its ledger stalls.
+// Meanwhile its members have lost it, and have vowed to the second one, whose ledger stalls, too,
+// never to run that generation. n1 comes back to the first one and is sent into it. Only its vow
+// keeps it from training beside n0, with which the second one goes on. In half of the seeds the
+// stalled create comes in time.
 WorldConfig back_with_a_vow(std::uint64_t seed) {
     WorldConfig config = at_two(2, seed);
     config.limits.min_nodes = 1;

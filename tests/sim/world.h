@@ -1,7 +1,7 @@
 // A whole job in virtual time and in one thread. On each host there are an agent machine and a
 // rendezvous machine with a keeper and workers, between the hosts a network, and one ledger for
-// all. The machines are the product's own, and so is the ledger that is written behind the start of a
-// job of one node; the rest is a model.
+// all. The machines are the product's own, and so is the ledger that is written behind the start of
+// a job of one node; the rest is a model.
 //
 // World brings events to the machines, performs the effects that they return, and makes faults
 // happen. After each step the invariants are checked, and the run stops at the first violation.
@@ -63,8 +63,8 @@ struct WorldConfig {
     // At this time Slurm starts the job again, on as many other hosts, while the first allocation
     // may live. The two share nothing but the ledger. 0: never.
     Duration requeued_at{};
-    // A job of one node whose ledger is written behind its first start (rule 26): how long after the
-    // start the folder is open. The newer allocation opens it at once.
+    // A job of one node whose ledger is written behind its first start (rule 26): how long after
+    // the start the folder is open. The newer allocation opens it at once.
     std::optional<Duration> folder_opens;
     Duration work = std::chrono::seconds{3};  // how long a worker works
     bool progress = false;                    // workers report progress, one on each host

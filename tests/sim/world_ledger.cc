@@ -1,5 +1,5 @@
-// The ledger of a virtual job as its processes reach it: the virtual one, or for the first start of a
-// job of one node the product's own that is written behind it.
+// The ledger of a virtual job as its processes reach it: the virtual one, or for the first start of
+// a job of one node the product's own that is written behind it.
 #include "tests/sim/world.h"
 
 namespace ddprun::sim {

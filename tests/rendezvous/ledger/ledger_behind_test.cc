@@ -149,8 +149,8 @@ TEST_F(LedgerBehindTest, ANewerAllocationWins) {
     EXPECT_EQ(created->entry, example_allocation(1, 2));
 }
 
-// The file system hung while a newer allocation began, so that one has written the entry 0. The next
-// look finds it, and nothing is written behind it.
+// The file system hung while a newer allocation began, so that one has written the entry 0. The
+// next look finds it, and nothing is written behind it.
 TEST_F(LedgerBehindTest, OpensBesideANewerAllocation) {
     bench.create(ledger, example_entry(0));
     open();
