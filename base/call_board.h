@@ -1,10 +1,11 @@
-// Where a worker of the trainer library says in which collective call it is. It lies in the worker's
-// own memory, and costs a call some stores. ddprun reads it from outside, once a second: a worker
-// that hangs has nothing left to do for it.
+// Where a worker of the trainer library says in which collective call it is. It lies in the
+// worker's own memory, and costs a call some stores. ddprun reads it from outside, once a second: a
+// worker that hangs has nothing left to do for it.
 //
 // The worker tells the address once, as `ddprun_calls=ADDRESS pid=PID` (decimal) on its progress
-// descriptor (trainer/group/call_teller.h). A reader may see a call that is just changing. It trusts nothing: the
-// other process may be another version, or hostile (agent/standstill/call_reader.h).
+// descriptor (trainer/group/call_teller.h). A reader may see a call that is just changing. It
+// trusts nothing: the other process may be another version, or hostile
+// (agent/standstill/call_reader.h).
 //
 // Thread: each group's entry belongs to the thread that carries out its calls. Any process reads.
 #pragma once

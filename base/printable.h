@@ -9,8 +9,8 @@
 namespace ddprun {
 
 // The text as one line that says the same on every terminal. Control characters, what turns the
-// direction of text, and bytes that are no UTF-8 become "\n", "\x1b" or "\u202e". Tabs stay. Colours
-// (ESC [ … m) are left out, since many programs print them and they mean nothing here.
+// direction of text, and bytes that are no UTF-8 become "\n", "\x1b" or "\u202e". Tabs stay.
+// Colours (ESC [ … m) are left out, since many programs print them and they mean nothing here.
 std::string printable(std::string_view text);
 
 }  // namespace ddprun

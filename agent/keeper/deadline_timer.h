@@ -1,5 +1,5 @@
-// The keeper's timer: a descriptor that becomes readable at a moment on CLOCK_BOOTTIME. It fires for
-// a deadline that passed while the host was suspended, too. Keeper process only.
+// The keeper's timer: a descriptor that becomes readable at a moment on CLOCK_BOOTTIME. It fires
+// for a deadline that passed while the host was suspended, too. Keeper process only.
 #pragma once
 
 #include "base/system/unique_fd.h"

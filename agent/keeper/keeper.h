@@ -56,8 +56,8 @@ struct KeeperEvents {
     // A worker has been reaped: its wait status and the time. Comes after its spawn callback and
     // before the callback of a sweep.
     std::function<void(std::int64_t pid, int wait_status, Time at)> exited;
-    // A sweep leaves this process alone. Comes once, before the callback of the sweep; if it blocks,
-    // the sweep finds no end.
+    // A sweep leaves this process alone. Comes once, before the callback of the sweep; if it
+    // blocks, the sweep finds no end.
     std::function<void(const Survivor& survivor)> survivor;
     // The deadline has passed, and the keeper has killed everything. This object has already
     // answered the keeper that ddprun noticed.
@@ -95,9 +95,9 @@ class Keeper {
     using SpawnCallback = std::function<void(Result<Spawned>)>;
     void spawn(const WorkerStart& start, SpawnCallback done);
 
-    // Takes a worker that a spared helper has forked as the keeper's child. It waits for a byte on a
-    // pipe whose other end is `release` (borrowed), and goes on when the keeper has taken it. Answered
-    // as spawn(); if the answer is an error, it never goes on.
+    // Takes a worker that a spared helper has forked as the keeper's child. It waits for a byte on
+    // a pipe whose other end is `release` (borrowed), and goes on when the keeper has taken it.
+    // Answered as spawn(); if the answer is an error, it never goes on.
     void adopt(std::int64_t pid, int release, SpawnCallback done);
 
     // Workers may run until `deadline`; kNever means no deadline. `lease` determines when a frozen
@@ -107,8 +107,8 @@ class Keeper {
     // deadline in the future, and may be called at any time.
     void noticed();
     // Kills and reaps all workers and everything that they started. Calls back when nothing is left
-    // but spared helpers. `succeeded`: the workers have, so what they have left running gets a moment
-    // to end by itself; only then `left` is told.
+    // but spared helpers. `succeeded`: the workers have, so what they have left running gets a
+    // moment to end by itself; only then `left` is told.
     using SweptCallback = std::function<void(const LeftRunning& left)>;
     void sweep(bool succeeded, SweptCallback done);
     // Prepares what the keeper does last, when ddprun is gone: it writes `frame` to its duplicate
@@ -133,8 +133,8 @@ class Keeper {
 
     // Sweeps, ends the keeper without its Gone frame, and reaps it. Blocks up to `limit`. No
     // callback runs after it. Possible errors: timed_out, when a process cannot be killed because
-    // it hangs in the kernel; the keeper then stays behind and waits for its end. A keeper that does
-    // not answer within the limit is killed, and its processes are killed from here.
+    // it hangs in the kernel; the keeper then stays behind and waits for its end. A keeper that
+    // does not answer within the limit is killed, and its processes are killed from here.
     Result<> shutdown(Duration limit = std::chrono::seconds{10});
 
   private:

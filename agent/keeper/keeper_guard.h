@@ -1,5 +1,5 @@
-// Asks the keeper in time whether it works, and tells when it is frozen: keeper_watch.h with a timer
-// and the clocks.
+// Asks the keeper in time whether it works, and tells when it is frozen: keeper_watch.h with a
+// timer and the clocks.
 //
 // Thread: the loop's. Owner: Keeper.
 #pragma once

@@ -287,7 +287,8 @@ void Process::reaped(pid_t pid, int wait_status) {
                                      [pid](const Worker& w) { return w.pid == pid; });
     // A descendant whose parent has died. The keeper inherited it as a subreaper.
     if (worker == workers_.end()) return;
-    // Its end of the pipe is closed, so this cannot block. `exited` comes after `forked` or `failed`.
+    // Its end of the pipe is closed, so this cannot block. `exited` comes after `forked` or
+    // `failed`.
     if (worker->exec_pipe) settle(*worker);
     if (worker->started) replies_.exited(pid, wait_status, boot_now());
     workers_.erase(worker);

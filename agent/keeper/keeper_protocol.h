@@ -26,8 +26,8 @@ enum class RequestKind : std::uint32_t {
     // Start a worker. Payload: see WorkerPayload. Descriptors: payload, stdin, stdout, stderr,
     // extra ones.
     fork,
-    // Take a worker that a helper of ours has forked, and that is our child by now. Descriptors: where
-    // it waits for a byte before it goes on. Answered by `forked` or `failed`.
+    // Take a worker that a helper of ours has forked, and that is our child by now. Descriptors:
+    // where it waits for a byte before it goes on. Answered by `forked` or `failed`.
     adopt,
     // New deadline: time_ns (kNever: none) and lease_ns.
     deadline,

@@ -9,8 +9,8 @@ namespace ddprun::agent::keeper {
 // The descriptor of the socket to ddprun in every keeper.
 inline constexpr int kSocket = 3;
 
-// What `ps` and `top` show. `pkill ddprun`, `killall ddprun` and `pkill -f ddprun` must not find it:
-// the keeper is there to clean up after a ddprun that was killed.
+// What `ps` and `top` show. `pkill ddprun`, `killall ddprun` and `pkill -f ddprun` must not find
+// it: the keeper is there to clean up after a ddprun that was killed.
 inline constexpr const char* kName = "job-keeper";
 
 // Replaces the command line of this process by kName, as far as there is room.

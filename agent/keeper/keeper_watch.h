@@ -27,8 +27,8 @@ class Watch {
     void begin(Time now);
     // It is gone.
     void end() { next_ = kNever; }
-    // The keeper has been asked to do something. Most work is done before the question is due, so it
-    // costs no message. True: next() has become earlier.
+    // The keeper has been asked to do something. Most work is done before the question is due, so
+    // it costs no message. True: next() has become earlier.
     bool work_asked(Time now);
     void answered(Time now);
 

@@ -59,8 +59,8 @@ void wait_a_little(pid_t child) {
 
 // Returns the stopped processes, sorted by pid. Why stop before killing: a process that dies may
 // leave children behind that fork again, while a stopped process cannot fork. The search repeats
-// until a pass finds no new process. Left out are janitors that still have time, and what may not be
-// signalled.
+// until a pass finds no new process. Left out are janitors that still have time, and what may not
+// be signalled.
 std::vector<pid_t> Killing::stop_all(Time now) {
     refused_.clear();
     const pid_t self = ::getpid();
@@ -149,8 +149,8 @@ bool Killing::waits_for_left(Time now) {
     return false;
 }
 
-// With a spared child waitpid() cannot say that nothing else is left. Two looks one behind the other
-// do: stop_all() has found nothing, either.
+// With a spared child waitpid() cannot say that nothing else is left. Two looks one behind the
+// other do: stop_all() has found nothing, either.
 bool Killing::only_always_spared() const {
     return !always_spared_.empty() && refused_.empty() && proc_is_ours() &&
            std::ranges::all_of(find_descendants(::getpid()),

@@ -1,12 +1,12 @@
-// Kills everything that descends from this process, so that none of it is left, nor anything that it
-// kept in shared memory.
+// Kills everything that descends from this process, so that none of it is left, nor anything that
+// it kept in shared memory.
 //
 // The work is done in rounds: SIGSTOP to all until no new process appears (a stopped process cannot
 // fork), then SIGKILL to all, then reap (descendants.h). Janitors (janitor.h) get time to do their
 // work and are killed last.
 //
-// Two kinds of processes survive, and nobody waits for them longer than a second: those that may not
-// be killed because they belong to another user (a setuid program such as sudo), and those that
+// Two kinds of processes survive, and nobody waits for them longer than a second: those that may
+// not be killed because they belong to another user (a setuid program such as sudo), and those that
 // /proc does not show (own_proc.h). Without a /proc of its own a Killing knows only the process
 // groups of the workers, and kills these.
 //

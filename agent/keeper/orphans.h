@@ -1,6 +1,6 @@
-// The processes of a ddprun that was killed together with its keeper, by a user or the kernel: nobody
-// has ended them. The next ddprun of this user on this host does, if it finds the folder of the dead
-// one with the record of its origin (temporary_folder.h).
+// The processes of a ddprun that was killed together with its keeper, by a user or the kernel:
+// nobody has ended them. The next ddprun of this user on this host does, if it finds the folder of
+// the dead one with the record of its origin (temporary_folder.h).
 //
 // A variable in an environment proves little: a worker may have submitted another job or called
 // at(1), and both carry their environment along. So a process counts as an orphan only if

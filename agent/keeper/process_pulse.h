@@ -11,8 +11,8 @@ namespace ddprun::agent::keeper {
 
 struct Pulse {
     Duration cpu_time{};  // since its start
-    // It runs, or would if it got a processor. On a loaded host it may be all that a process does for
-    // seconds.
+    // It runs, or would if it got a processor. On a loaded host it may be all that a process does
+    // for seconds.
     bool runnable = false;
 };
 

@@ -32,8 +32,8 @@ struct WorkerStart {
     // session, so that it may read the terminal on stdin. If ddprun is in the foreground now, this
     // group becomes the foreground group. Ctrl-Z stops both (terminal.h).
     bool foreground = false;
-    // A helper of ddprun, not a worker: a sweep leaves it alone, but not what it starts. It ends with
-    // everything else when the deadline passes or the job ends. Needs a /proc of its own.
+    // A helper of ddprun, not a worker: a sweep leaves it alone, but not what it starts. It ends
+    // with everything else when the deadline passes or the job ends. Needs a /proc of its own.
     bool spared = false;
 };
 

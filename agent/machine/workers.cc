@@ -180,8 +180,8 @@ void MachineState::cleared(Time now) {
     send(std::move(join));
 }
 
-// The runner kills it and everything below it. KeeperDied follows; until then this is a sweep, which
-// finds out if a process hangs in the kernel.
+// The runner kills it and everything below it. KeeperDied follows; until then this is a sweep,
+// which finds out if a process hangs in the kernel.
 void MachineState::on_keeper_frozen(Time now) {
     keeper_alive = false;
     if (running) begin_stop(now, kKill, Duration::zero());

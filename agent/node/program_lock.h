@@ -1,9 +1,9 @@
-// Has this program locked in memory (base/system/locked_program.h), some time after the first workers
-// were started: it takes some milliseconds, and some more when the job ends, so a job of a second
-// does without.
+// Has this program locked in memory (base/system/locked_program.h), some time after the first
+// workers were started: it takes some milliseconds, and some more when the job ends, so a job of a
+// second does without.
 //
-// Thread: the loop's. The work is done on a thread of its own, because nothing may wait for the file
-// system below the program. Owner: the runner.
+// Thread: the loop's. The work is done on a thread of its own, because nothing may wait for the
+// file system below the program. Owner: the runner.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -262,8 +262,8 @@ void Runner::see(const Event& event) {
 }
 
 // The workers are killed from here, too: a frozen keeper would let them run on, perhaps beyond the
-// deadline. Then `noticed`: the sweep may follow a deadline, and the keeper must not take ddprun for
-// frozen.
+// deadline. Then `noticed`: the sweep may follow a deadline, and the keeper must not take ddprun
+// for frozen.
 // Swept is reported last, so that the machine hears of every death first.
 void Runner::sweep(Generation generation) {
     sweeping_ = generation;
@@ -274,8 +274,8 @@ void Runner::sweep(Generation generation) {
     warm_.ended(!succeeded);
     keeper_.sweep(succeeded,
                   [this, generation, alive = std::weak_ptr(alive_)](const LeftRunning& left) {
-                      // A keeper that has died answers its open sweeps as well. KeeperDied then tells the
-                      // machine, not Swept.
+                      // A keeper that has died answers its open sweeps as well. KeeperDied then
+                      // tells the machine, not Swept.
                       if (!alive.lock() || !keeper_.alive()) return;
                       if (left.count > 0) log_(Note{Note::Level::info, left_sentence(left)});
                       const auto swept = [this, generation] { post(Swept{generation}); };

@@ -1,5 +1,5 @@
-// Tells the warm starts and the flight recorders what they need to know of this node's workers before
-// there are any.
+// Tells the warm starts and the flight recorders what they need to know of this node's workers
+// before there are any.
 #pragma once
 
 #include <functional>

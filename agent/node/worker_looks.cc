@@ -52,8 +52,8 @@ void WorkerLooks::close() {
     keeping_.let_go();
 }
 
-// `kept` gets the file, empty if there is none, when all is written: the answer may end the workers.
-// A file system that hangs delays it for a moment only.
+// `kept` gets the file, empty if there is none, when all is written: the answer may end the
+// workers. A file system that hangs delays it for a moment only.
 void WorkerLooks::keep(const WorkerSet& set, std::function<void(const std::string&)> kept) {
     const std::string folder = set.kept_folder();
     if (folder.empty()) return kept({});

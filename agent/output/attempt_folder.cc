@@ -75,8 +75,8 @@ Result<> fill(AttemptFiles& made, const std::string& in, Generation generation,
 
 }  // namespace
 
-// TMPDIR is what the user wants. /dev/shm is in memory, and making folders there is much faster than
-// on a disk.
+// TMPDIR is what the user wants. /dev/shm is in memory, and making folders there is much faster
+// than on a disk.
 std::vector<std::string> temporary_parents() {
     std::vector<std::string> parents{"/dev/shm", "/tmp"};
     const char* named = std::getenv("TMPDIR");
@@ -200,7 +200,8 @@ void AttemptFolder::Maker::remove_past(const std::string& now) {
 }
 
 // The folder of the last generation goes. For each new temporary folder, one a job as a rule, there
-// is more: the record, and the folders of dead ddpruns. With --log-dir the folder holds nothing else.
+// is more: the record, and the folders of dead ddpruns. With --log-dir the folder holds nothing
+// else.
 AttemptFolder::Maker::Tidied AttemptFolder::Maker::tidy(Generation generation, const Heirs& heirs) {
     if (temporary.path.empty() && heirs.origin) make_temporary();
     if (temporary.path.empty()) return {};

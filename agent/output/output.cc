@@ -196,8 +196,8 @@ struct Pump : std::enable_shared_from_this<Pump> {
         });
     }
 
-    // Reads what the pipe holds now, and passes on unfinished lines. The number of reads is limited:
-    // a process that the worker left behind may write forever.
+    // Reads what the pipe holds now, and passes on unfinished lines. The number of reads is
+    // limited: a process that the worker left behind may write forever.
     void settle() {
         if (!pipe) return;
         // A read returns at least one page of the pipe.

@@ -71,8 +71,8 @@ class WorkerOutput {
     // Call when nothing of the generation is left: settles, and closes the pipes.
     void finish();
 
-    // The last lines of both streams, in the order in which they arrived: 20 (LastLines::kCount), or
-    // as many as were asked for.
+    // The last lines of both streams, in the order in which they arrived: 20 (LastLines::kCount),
+    // or as many as were asked for.
     std::vector<std::string> tail() const;
     // Keeps so many lines from now on.
     void keep_lines(std::size_t count);

@@ -48,8 +48,8 @@ class PrefixedLines {
     // so that the next rank's text starts on a new line.
     std::string finish();
 
-    // The unfinished line has reached `longest` bytes, or the budget is used up and it is not short.
-    // Call open() or cut().
+    // The unfinished line has reached `longest` bytes, or the budget is used up and it is not
+    // short. Call open() or cut().
     bool too_long() const {
         return held_.size() >= longest_ ||
                (budget_->used >= budget_->limit && held_.size() >= budget_->sure);

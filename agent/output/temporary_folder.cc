@@ -55,8 +55,8 @@ std::uint64_t room_in(const std::string& folder) {
 }
 
 // An exclusive lock can be taken only if no ddprun holds its shared lock. The kernel releases locks
-// when a process dies, however it dies. A record is written under the lock, so a folder that has one
-// is not just being made.
+// when a process dies, however it dies. A record is written under the lock, so a folder that has
+// one is not just being made.
 void look_at(const std::string& path, OthersFolders& found) {
     auto folder = open_folder(path);
     struct stat status {};

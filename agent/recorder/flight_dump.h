@@ -1,10 +1,10 @@
 // Reads what PyTorch's flight recorder tells of a worker. Pure: bytes in, calls out.
 //
-// The recorder of a worker has its newest calls of collectives (2000 of them, TORCH_FR_BUFFER_SIZE),
-// each with the group, the number in this group, the operation, sizes and types of the tensors, and
-// whether it has ended. Its JSON is the same for Gloo and for NCCL. A file that NCCL's recorder
-// writes is a pickle instead: a program that builds objects. Such a file is kept for people and for
-// PyTorch's own tools, and is not read here.
+// The recorder of a worker has its newest calls of collectives (2000 of them,
+// TORCH_FR_BUFFER_SIZE), each with the group, the number in this group, the operation, sizes and
+// types of the tensors, and whether it has ended. Its JSON is the same for Gloo and for NCCL. A
+// file that NCCL's recorder writes is a pickle instead: a program that builds objects. Such a file
+// is kept for people and for PyTorch's own tools, and is not read here.
 //
 // Source: FlightRecorderDetail.hpp of PyTorch 2.15 (dump_json), version 2.10 of the format. Fields
 // that an other version lacks are not needed, or the call is left out. The text is the worker's, so

@@ -1,14 +1,14 @@
 // What PyTorch's flight recorders have of this node's workers: asked for while they stand still,
 // kept in the folder of their generation, and told to the leader.
 //
-//   Gloo's    with --flight-recorder: a server in each worker (recorder_sockets.h), which has NCCL's
-//             records, too. Its answers are compared.
+//   Gloo's    with --flight-recorder: a server in each worker (recorder_sockets.h), which has
+//             NCCL's records, too. Its answers are compared.
 //   NCCL's    by its pipe (nccl_pipes.h), for workers of Python where files are kept (--log-dir).
 //             Its dumps are kept only (flight_dump.h).
 //
-// Thread: the loop's. What may hang is done on a thread of its own, and the answer does not wait for
-// it for longer than five seconds. The folder where files are kept may hang. So the servers, which
-// have nothing to do with it, are asked first.
+// Thread: the loop's. What may hang is done on a thread of its own, and the answer does not wait
+// for it for longer than five seconds. The folder where files are kept may hang. So the servers,
+// which have nothing to do with it, are asked first.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -36,12 +36,12 @@ class FlightRecorders {
                     Say say);
 
     // Makes what the workers need in the job's temporary folder, once for each such folder, before
-    // the first worker starts. For a file thread. Empty: nothing is needed. `keeps`: there are files
-    // that stay (--log-dir).
+    // the first worker starts. For a file thread. Empty: nothing is needed. `keeps`: there are
+    // files that stay (--log-dir).
     std::function<void(const std::string& temporary)> furnish(bool keeps) const;
     // A generation begins. Its workers get what they need in `environment`, and nothing that those
-    // of the generation before got. `temporary`: the furnished folder; `kept`: where dumps are kept.
-    // Either may be empty.
+    // of the generation before got. `temporary`: the furnished folder; `kept`: where dumps are
+    // kept. Either may be empty.
     void begin(const std::string& temporary, const std::string& kept, Variables& environment);
 
     // `done` gets what all these workers (ranks) have recorded; at once if nothing is recorded, or
@@ -61,8 +61,8 @@ class FlightRecorders {
     Variables user_;  // of NCCL's recorder
     Say say_;
     Places places_;
-    // Where sockets and pipes lie, when the folder is made. Written by the file thread, and read when
-    // what was posted there is done.
+    // Where sockets and pipes lie, when the folder is made. Written by the file thread, and read
+    // when what was posted there is done.
     std::shared_ptr<std::string> made_ = std::make_shared<std::string>();
     FileThread asking_;
     bool asks_ = false;

@@ -2,9 +2,9 @@
 // their flight recorders have. They answer whatever the program does, also while it holds Python's
 // lock.
 //
-// Protocol: HTTP on a Unix socket, "POST /handler/NAME"; torch/csrc/distributed/c10d/control_plane of
-// PyTorch. The sockets lie in a folder that only this user can enter, and their paths may be longer
-// than the 107 bytes of an address, so both sides go through /proc/self/fd.
+// Protocol: HTTP on a Unix socket, "POST /handler/NAME"; torch/csrc/distributed/c10d/control_plane
+// of PyTorch. The sockets lie in a folder that only this user can enter, and their paths may be
+// longer than the 107 bytes of an address, so both sides go through /proc/self/fd.
 //
 // Thread: one of its own. It takes as long as the slowest answer: a stopped worker never answers.
 #pragma once

@@ -28,7 +28,8 @@ struct FaultDump {
 // `lines`: the newest of a worker's output. The upper end of the dump may be missing.
 FaultDump fault_dump(const std::vector<std::string>& lines);
 
-// As look_at_process() shows them: the main thread's own functions first. Empty: no thread is known.
+// As look_at_process() shows them: the main thread's own functions first. Empty: no thread is
+// known.
 StackLines dump_lines(const FaultDump& dump);
 
 }  // namespace ddprun::agent

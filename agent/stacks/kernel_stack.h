@@ -1,5 +1,6 @@
-// Finds out from /proc where the threads of a living process are, without any tool: the name of each,
-// its state, the system call in which it is and, where we may read it, its stack in the kernel.
+// Finds out from /proc where the threads of a living process are, without any tool: the name of
+// each, its state, the system call in which it is and, where we may read it, its stack in the
+// kernel.
 //
 // Thread: any. It waits for nothing but /proc.
 #pragma once

@@ -1,10 +1,10 @@
 // Finds out where living processes are, for the report of a job that hangs.
 //
-// What Python and the kernel say needs no tool (process_look.h). For other programs, and where Python
-// cannot be read, the first tool is used that is installed and answers in time: py-spy for Python,
-// else eu-stack. py-spy also adds functions of C++. If processes may not be traced (ptrace_scope, a
-// container), only the kernel's part remains. A worker may be a script that starts the real program,
-// so a few of its children are examined, too.
+// What Python and the kernel say needs no tool (process_look.h). For other programs, and where
+// Python cannot be read, the first tool is used that is installed and answers in time: py-spy for
+// Python, else eu-stack. py-spy also adds functions of C++. If processes may not be traced
+// (ptrace_scope, a container), only the kernel's part remains. A worker may be a script that starts
+// the real program, so a few of its children are examined, too.
 //
 // Thread: the loop's. The answer comes in time, whatever the tools and the kernel do. A tool that
 // takes too long is killed, and a process that it had stopped continues.

@@ -1,9 +1,9 @@
 // Finds CPython in a living process and reads its stacks. The process is not stopped.
 //
-// Works for CPython 3.9 to 3.13 with the GIL, and for 3.14 as its headers describe it. The interpreter
-// may be in the program or in libpython, and the process may be stopped or wait in the kernel. Needs
-// the right to read the memory: as root, as the same user without Yama, or as an ancestor with
-// ptrace_scope 1.
+// Works for CPython 3.9 to 3.13 with the GIL, and for 3.14 as its headers describe it. The
+// interpreter may be in the program or in libpython, and the process may be stopped or wait in the
+// kernel. Needs the right to read the memory: as root, as the same user without Yama, or as an
+// ancestor with ptrace_scope 1.
 //
 // Thread: one of its own. The kernel lets nobody read the memory of a process while another of its
 // threads changes its address space, and that one may hang.

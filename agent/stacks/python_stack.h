@@ -39,8 +39,8 @@ std::vector<PythonThread> python_stack(Memory& memory, const PythonRuntime& runt
 // of an import ("<frozen importlib._bootstrap>").
 bool is_users_own(const PythonFrame& frame);
 
-// The operation of torch.distributed that a function has called, "all_reduce"; empty: none. `caller`
-// is its index in `frames`, which begin with the innermost one.
+// The operation of torch.distributed that a function has called, "all_reduce"; empty: none.
+// `caller` is its index in `frames`, which begin with the innermost one.
 std::string called_operation(const std::vector<PythonFrame>& frames, std::size_t caller);
 
 // For example "evaluate (eval.py:88)".

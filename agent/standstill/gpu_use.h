@@ -1,8 +1,8 @@
 // What GPUs do while workers stand still, as nvidia-smi says it. A kernel of NCCL that waits for
 // other ranks keeps its GPU at 100 %, so "busy" does not mean that it computes. Pure.
 //
-// Source: nvidia-smi --help-query-gpu and --help-query-compute-apps; both answers without header and
-// units. In a container the processes may have other numbers; then no GPU is known to be a
+// Source: nvidia-smi --help-query-gpu and --help-query-compute-apps; both answers without header
+// and units. In a container the processes may have other numbers; then no GPU is known to be a
 // worker's.
 #pragma once
 

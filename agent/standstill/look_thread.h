@@ -1,8 +1,8 @@
 // A thread for looks at workers that may hang, one look at a time.
 //
-// A look that does not come back is given up when the next generation is watched: that one has other
-// processes. So that a kernel that lets nobody look does not collect threads, a look is given up only
-// while fewer than kGivenUp have not come back; then nothing is looked at until one has.
+// A look that does not come back is given up when the next generation is watched: that one has
+// other processes. So that a kernel that lets nobody look does not collect threads, a look is given
+// up only while fewer than kGivenUp have not come back; then nothing is looked at until one has.
 //
 // Thread: the loop's.
 #pragma once

@@ -38,7 +38,8 @@ std::string file_of(std::int64_t pid, std::int64_t thread, const char* name) {
     return file_of(pid, "task/" + std::to_string(thread) + "/" + name);
 }
 
-// "202 0x7f… 0x189 0x0 0x7f… …": the number of the call and its arguments; "running" or -1 for none.
+// "202 0x7f… 0x189 0x0 0x7f… …": the number of the call and its arguments; "running" or -1 for
+// none.
 struct Call {
     long number = -1;
     std::uint64_t arguments[4] = {};
@@ -175,8 +176,8 @@ SampleReader::SampleReader(std::int64_t pid, const std::string& proc)
       io_(proc + "/" + std::to_string(pid) + "/io"),
       call_(proc + "/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/syscall") {}
 
-// Threads come and go with their number, nearly always: one may replace another, and it has its name
-// only when it runs. Those of Gloo are among the first.
+// Threads come and go with their number, nearly always: one may replace another, and it has its
+// name only when it runs. Those of Gloo are among the first.
 void SampleReader::find_gloo(int threads) {
     if (threads != std::exchange(threads_, threads)) {
         list_again_ = kFirstLooks;

@@ -46,8 +46,8 @@ class SampleReader {
     std::vector<GlooThread> gloo_;
 };
 
-// Reads where workers are: the functions of those that run Python, the calls of those of the trainer
-// library, their children, and their connections. One entry for each.
+// Reads where workers are: the functions of those that run Python, the calls of those of the
+// trainer library, their children, and their connections. One entry for each.
 std::vector<ProgramPlace> read_places(const WatchedWorkers& workers);
 
 }  // namespace ddprun::agent

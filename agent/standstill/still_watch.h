@@ -27,8 +27,8 @@ namespace ddprun::agent {
 class StillWatch {
   public:
     using Workers = std::function<WatchedWorkers()>;
-    // Called once a second while all stand still, once with nothing when they do no longer, and once
-    // a minute with their pace.
+    // Called once a second while all stand still, once with nothing when they do no longer, and
+    // once a minute with their pace.
     using Tell = std::function<void(Generation, std::vector<rendezvous::Still>, rendezvous::Pace)>;
     // A line, once: workers cannot be watched.
     using Say = std::function<void(const std::string&)>;
@@ -36,7 +36,8 @@ class StillWatch {
     // `proc`: where the kernel shows processes; tests have one of their own.
     StillWatch(boost::asio::io_context& loop, Workers workers, Tell tell, Say say,
                std::string proc = "/proc");
-    // In which call of the trainer library a worker that stands still is; empty: in none, or not known.
+    // In which call of the trainer library a worker that stands still is; empty: in none, or not
+    // known.
     std::string call_of(std::size_t worker) const;
     // Looks no more.
     void close();

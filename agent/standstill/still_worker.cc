@@ -15,8 +15,8 @@ constexpr auto kTick = std::chrono::milliseconds{10};
 constexpr double kComputes = 0.5;
 // Share of a CPU that a worker takes while nothing moves in it: threads that look for work.
 constexpr double kIdles = 0.05;
-// Share of the newest pause in what is usual: a long one, as for a snapshot or the first step, is an
-// exception, and is soon forgotten.
+// Share of the newest pause in what is usual: a long one, as for a snapshot or the first step, is
+// an exception, and is soon forgotten.
 constexpr double kNewestLonger = 0.2, kNewestShorter = 0.8;
 
 }  // namespace

@@ -4,7 +4,8 @@
 // worker that trains goes in and out.) Samples come once a second; shorter pauses are not seen.
 //
 // Outside it may do something all the same. Nothing at all moves in it while its main thread is in
-// the same functions, it and its children take hardly any CPU time, and it reads and writes nothing.
+// the same functions, it and its children take hardly any CPU time, and it reads and writes
+// nothing.
 #pragma once
 
 #include <optional>

@@ -23,8 +23,8 @@ Result<> write_bootstrap(const std::string& temporary);
 // Whether they are there.
 bool has_bootstrap(const std::string& temporary);
 
-// Puts this folder first on PYTHONPATH, and adds these variables ("NAME=value"). The bootstrap takes
-// both back.
+// Puts this folder first on PYTHONPATH, and adds these variables ("NAME=value"). The bootstrap
+// takes both back.
 void add_bootstrap(std::vector<std::string>& environment, const std::string& folder,
                    const std::vector<std::string>& variables);
 

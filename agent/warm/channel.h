@@ -2,8 +2,8 @@
 //
 // To the server:
 //   import            payload: keys and values (plan_text): what to import, and what not
-//   worker            payload: file for the record of imports, numbers of the descriptors, CPUs, then
-//                     the environment; descriptors: payload, release, then those of the worker
+//   worker            payload: file for the record of imports, numbers of the descriptors, CPUs,
+//                     then the environment; descriptors: payload, release, then those of the worker
 //   fork ID           the workers since the last fork
 // From the server:
 //   hello             the bootstrap runs
@@ -39,8 +39,8 @@ class Channel {
     Channel(boost::asio::io_context& io, UniqueFd socket, Events events);
     ~Channel();
 
-    // Descriptors are borrowed. Waits, without blocking, until there is room. Where a descriptor cannot
-    // be duplicated, the channel ends.
+    // Descriptors are borrowed. Waits, without blocking, until there is room. Where a descriptor
+    // cannot be duplicated, the channel ends.
     void send(const Words& words, const std::vector<int>& fds = {});
     // The same with a payload, whose descriptor comes first.
     void send(const Words& words, const Words& payload, const std::vector<int>& fds);

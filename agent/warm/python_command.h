@@ -14,7 +14,8 @@ namespace ddprun::agent::warm {
 struct PythonCommand {
     // The interpreter and its options: with "-c" and a text behind them, it runs this text.
     std::vector<std::string> interpreter;
-    // What runs: the path of a file, or of a folder or archive with a __main__; empty for -m and -c.
+    // What runs: the path of a file, or of a folder or archive with a __main__; empty for -m and
+    // -c.
     std::string script;
     std::string module;  // of -m
 };

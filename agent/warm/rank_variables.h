@@ -7,8 +7,8 @@
 
 namespace ddprun::agent::warm {
 
-// What is known to differ, and what differs between these environments ("NAME=value" each). A module
-// that reads one of them while it is imported is not imported in the server.
+// What is known to differ, and what differs between these environments ("NAME=value" each). A
+// module that reads one of them while it is imported is not imported in the server.
 std::set<std::string> rank_variables(const std::vector<std::vector<std::string>>& environments);
 
 // The environment without them.

@@ -1,5 +1,5 @@
-// Tries without a job whether the workers of a script could be warm (`ddprun --check`): imports in a
-// child what a server would import.
+// Tries without a job whether the workers of a script could be warm (`ddprun --check`): imports in
+// a child what a server would import.
 //
 // Blocks for as long as the imports take, 30 s at most. Thread: any.
 #pragma once

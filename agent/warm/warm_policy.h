@@ -1,7 +1,8 @@
 // When workers are forked from a server, and when one is prepared. Pure.
 //
 //   begin(now)        a generation starts; warm_allowed() says whether the server may be used
-//   prepare_at()      when to prepare a server, or to import more in it: while the generation trains
+//   prepare_at()      when to prepare a server, or to import more in it: while the generation
+//                     trains
 //   progressed(now)   a worker has reported progress
 //   ended(now, bad)   the generation has ended
 //

@@ -25,8 +25,8 @@ inline constexpr std::size_t kLastWordsLines = 2000;
 // another user's process, and nothing was sent.
 bool abort_without_core(std::int64_t pid);
 
-// Takes the last words out of a worker's newest lines, and returns its functions. Of the lines before
-// as many are left as a report has.
+// Takes the last words out of a worker's newest lines, and returns its functions. Of the lines
+// before as many are left as a report has.
 StackLines take_last_words(std::vector<std::string>& lines);
 
 }  // namespace ddprun::agent

@@ -25,8 +25,8 @@ std::int64_t field(const std::string& line, const std::string& name) {
     return value > kLargestStep ? -1 : std::max<std::int64_t>(value, -1);
 }
 
-// The first word "NAME=VALUE" whose value is not a number or infinite, as Python, C++ and JavaScript
-// print it. The name is one that can be printed: letters, digits and a few signs.
+// The first word "NAME=VALUE" whose value is not a number or infinite, as Python, C++ and
+// JavaScript print it. The name is one that can be printed: letters, digits and a few signs.
 std::string not_finite_in(const std::string& line) {
     static constexpr std::string_view kValues[] = {"nan",  "-nan", "NaN",      "inf",
                                                    "-inf", "+inf", "Infinity", "-Infinity"};

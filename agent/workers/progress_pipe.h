@@ -42,8 +42,8 @@ class ProgressPipe {
     // nothing more. It does not wait for the end of the pipe, because a process that the worker
     // left behind may hold it open.
     void finish();
-    // Where this process says in which collective call it is (base/call_board.h); 0: it has not told.
-    // A worker may have started another one that trains.
+    // Where this process says in which collective call it is (base/call_board.h); 0: it has not
+    // told. A worker may have started another one that trains.
     std::uint64_t calls_at(std::int64_t pid) const { return pid == calls_of_ ? calls_at_ : 0; }
     // Nothing is read any more: the worker has not been started.
     void stop() { finished_ = true; }

@@ -48,8 +48,8 @@ inline constexpr const char* kTimerVariable = "TORCHELASTIC_TIMER_FILE";
 // file.
 WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::NodePlace& node, int index);
 
-// Whether Python in the workers writes its functions when it gets a fatal signal. If the user has set
-// the variable, an empty value turns that off.
+// Whether Python in the workers writes its functions when it gets a fatal signal. If the user has
+// set the variable, an empty value turns that off.
 bool has_fault_handler(const WorkerPlan& plan);
 
 // The environment of a worker before its node has a place, and the variables in it that change with

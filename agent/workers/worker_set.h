@@ -51,8 +51,8 @@ class WorkerSet {
     // Processes of theirs in `abort` get SIGABRT, and it after a moment only: Python's faulthandler
     // writes their functions then, which are told with their end (WorkerOutcome::stack).
     void signal(int number, const std::vector<std::int64_t>& abort = {});
-    // Sends a signal to the process group of each living worker. It stops nothing: what a worker dies
-    // of later is its own.
+    // Sends a signal to the process group of each living worker. It stops nothing: what a worker
+    // dies of later is its own.
     void pass_on(int number);
     // As signal(), but first writes the file that tells the workers why. If this takes too long,
     // the signal is sent without the file.

@@ -1,8 +1,8 @@
-// torchrun's file timers of the workers of one ddprun: a FIFO for each generation, and the signal for
-// a worker whose timer has expired.
+// torchrun's file timers of the workers of one ddprun: a FIFO for each generation, and the signal
+// for a worker whose timer has expired.
 //
-// torchrun ends together with such a worker. Here its death is a failure like any other, and restarts
-// apply.
+// torchrun ends together with such a worker. Here its death is a failure like any other, and
+// restarts apply.
 //
 // Thread: the loop's. Owner: the runner.
 #pragma once

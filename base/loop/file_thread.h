@@ -3,8 +3,8 @@
 // for a file.
 //
 // ddprun has several of them (for the ledger, for the workers' output files, for a console that is
-// a file), so that one hanging file system does not block work for another. The same holds for /proc:
-// the kernel may let nobody look at a process while that process changes its memory.
+// a file), so that one hanging file system does not block work for another. The same holds for
+// /proc: the kernel may let nobody look at a process while that process changes its memory.
 //
 // Thread: `work` runs on the file thread and must not touch anything of the loop. `done` runs on
 // the loop. The thread starts with the first post.

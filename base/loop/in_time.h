@@ -4,8 +4,8 @@
 // process hangs in the kernel. Work that comes too late is left to itself and ends when the kernel
 // lets it. While eight such works have not come back, no further one is begun.
 //
-// `work` needs a name where it holds more than plain numbers: GCC 12 destroys a closure twice that has
-// none and is passed on to co_await.
+// `work` needs a name where it holds more than plain numbers: GCC 12 destroys a closure twice that
+// has none and is passed on to co_await.
 //
 // Thread: the loop's. `work` runs on another thread, and must hold all that it uses.
 #pragma once

@@ -6,9 +6,9 @@
 //
 // What is locked is on fault: nothing is read for it, and what has not been used yet takes no
 // memory. RLIMIT_MEMLOCK counts the whole range all the same (ddprun has about 21 MiB, of which 16
-// are code; the limit is often 8 MiB). Where it is too low, those pages are locked that this process
-// has used so far, as many as may be. Heap and stacks are not locked: they leave memory only for a
-// swap device.
+// are code; the limit is often 8 MiB). Where it is too low, those pages are locked that this
+// process has used so far, as many as may be. Heap and stacks are not locked: they leave memory
+// only for a swap device.
 //
 // Locks go to no child: fork() does not copy them, and exec() ends them. Thread: any.
 // Source: mlock(2), proc_pid_pagemap(5).
@@ -22,10 +22,10 @@ namespace ddprun {
 // of the program's range are locked now; 0 where the limit, or the kernel, allows nothing.
 std::size_t lock_program();
 
-// Reads those pages that nobody has used yet, so that they are locked, too: code that runs only when
-// something fails. Other processes of this program find them in the page cache. Nothing is read where
-// the limit does not allow to lock all of code and constants, or on kernels before 5.14. Thread: any
-// but a loop's: it blocks as long as the file system does.
+// Reads those pages that nobody has used yet, so that they are locked, too: code that runs only
+// when something fails. Other processes of this program find them in the page cache. Nothing is
+// read where the limit does not allow to lock all of code and constants, or on kernels before 5.14.
+// Thread: any but a loop's: it blocks as long as the file system does.
 void fetch_program();
 
 }  // namespace ddprun

@@ -7,7 +7,8 @@
 
 namespace ddprun {
 
-// Call it in main(). `program` begins the line. An exception of another kind, or none, still aborts.
+// Call it in main(). `program` begins the line. An exception of another kind, or none, still
+// aborts.
 void end_without_resources(const char* program, int exit_code);
 
 }  // namespace ddprun

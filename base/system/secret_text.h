@@ -3,7 +3,8 @@
 // It is zeroed before it is given back.
 //
 // Each text takes a page, so this is for the few secrets of a job. What is made from a secret and
-// dies with a connection does not need it. Conversions from and to plain text are the caller's care.
+// dies with a connection does not need it. Conversions from and to plain text are the caller's
+// care.
 #pragma once
 
 #include <cstddef>

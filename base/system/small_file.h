@@ -18,9 +18,9 @@ std::string read_bounded(int file, std::size_t most = SIZE_MAX);
 // Returns the whole text; empty when the file cannot be read.
 std::string read_small_file(const std::string& path);
 
-// A file of at most 4 KiB that is read again and again: it stays open, so each time takes one system
-// call and not four. It may be one of /proc, which has new text each time. While this process has
-// many files open, it is opened anew each time. Thread: one at a time.
+// A file of at most 4 KiB that is read again and again: it stays open, so each time takes one
+// system call and not four. It may be one of /proc, which has new text each time. While this
+// process has many files open, it is opened anew each time. Thread: one at a time.
 class KeptFile {
   public:
     explicit KeptFile(std::string path) : path_(std::move(path)) {}

@@ -95,7 +95,8 @@ Result<AskedJob> AskedJob::find(const std::string& ledger, const std::string& se
     return asked;
 }
 
-// Only this job's folder is read. Another job may have begun there, and set this one's ledger aside.
+// Only this job's folder is read. Another job may have begun there, and set this one's ledger
+// aside.
 Result<> AskedJob::look_again() {
     const auto survey = survey_ledgers(job_.path);
     const bool is_there = survey && !survey->jobs.empty();

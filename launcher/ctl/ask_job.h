@@ -1,7 +1,7 @@
 // Asks the leader of a running job. The address comes from the newest entry of the job's ledger,
-// the secret from where the job's nodes have it. While no leader answers, because one was just lost,
-// the ledger is read and asked again: every request of proto/control.proto can be repeated. It is
-// always the same job that is asked, also if another one begins in the same folder.
+// the secret from where the job's nodes have it. While no leader answers, because one was just
+// lost, the ledger is read and asked again: every request of proto/control.proto can be repeated.
+// It is always the same job that is asked, also if another one begins in the same folder.
 //
 // Thread: blocks its caller.
 #pragma once

@@ -16,8 +16,8 @@ struct Cell {
 std::string table_text(const std::vector<std::vector<Cell>>& rows,
                        const std::set<std::size_t>& numbers = {});
 
-// With a line end. Names and output of workers may have bytes that are not UTF-8; they are replaced.
-// `indent` as for json::dump: -1 for one line.
+// With a line end. Names and output of workers may have bytes that are not UTF-8; they are
+// replaced. `indent` as for json::dump: -1 for one line.
 std::string json_text(const nlohmann::ordered_json& json, int indent = 2);
 
 }  // namespace ddprun::launcher

@@ -19,8 +19,8 @@ std::string joined(const std::vector<std::string>& words, const char* between);
 // Runs of numbers as ranges: "0-3,8". A node with 128 CPUs then fits on a line.
 std::string folded(const std::vector<int>& numbers);
 
-// The command in a form that can be pasted into a shell. Only words with other than plain characters
-// are quoted, since most need no quotes and are easier to read without.
+// The command in a form that can be pasted into a shell. Only words with other than plain
+// characters are quoted, since most need no quotes and are easier to read without.
 std::string shell_line(const std::vector<std::string>& argv);
 
 }  // namespace ddprun::launcher

@@ -1,5 +1,5 @@
-// Translates a plan into the configuration of the rendezvous machine, of the agent and of the log. Decides
-// nothing.
+// Translates a plan into the configuration of the rendezvous machine, of the agent and of the log.
+// Decides nothing.
 //
 // Thread: any.
 #pragma once

@@ -32,8 +32,8 @@ void JobInSlurm::serve(rendezvous::Service& service) {
 }
 
 // Only the leader is asked to requeue, once. Its result is remembered: a job that is in the queue
-// again must not be cancelled afterwards. Slurm may have started it again by itself; a requeue would
-// end that allocation.
+// again must not be cancelled afterwards. Slurm may have started it again by itself; a requeue
+// would end that allocation.
 void JobInSlurm::requeue(std::function<void()> done) {
     calls_.restarts([this, done = std::move(done)](std::optional<int> restarts) {
         requeued_ = restarts.value_or(0) > input_.plan.slurm_restart_count;

@@ -35,11 +35,11 @@ class JobLedger {
               rendezvous::LedgerAccessPointer access, Log log);
 
     // Begins the ledger, or goes on with that of an earlier run of this job. Where it cannot be
-    // opened, the other nodes would wait for the join timeout. So this node leads all the same, with
-    // a ledger in memory, and `config` says what for: the whole job, if nobody has asked for the
-    // folder and nothing can be in it, or only to tell the others why there is no job. Runs the loop
-    // until it is open, so call it before anything else is on the loop. Errors, in a job of one
-    // node: those of open_ledger().
+    // opened, the other nodes would wait for the join timeout. So this node leads all the same,
+    // with a ledger in memory, and `config` says what for: the whole job, if nobody has asked for
+    // the folder and nothing can be in it, or only to tell the others why there is no job. Runs the
+    // loop until it is open, so call it before anything else is on the loop. Errors, in a job of
+    // one node: those of open_ledger().
     //
     // A job of one node whose ledger nobody has asked for does not wait for it, unless Slurm has
     // started the job before. Where no folder can be made, it has a ledger in memory. A folder that

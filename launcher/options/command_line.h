@@ -29,9 +29,9 @@ struct SplitWords {
 // --print-man, --print-completion.
 bool only_prints(const OptionRow& row);
 
-// Splits the words behind the program's own name. As in argparse, reading stops after an option that
-// only prints. Possible errors: usage: an unknown option (with the nearest name, if there is one),
-// an ambiguous abbreviation, a missing value, or a value for a flag.
+// Splits the words behind the program's own name. As in argparse, reading stops after an option
+// that only prints. Possible errors: usage: an unknown option (with the nearest name, if there is
+// one), an ambiguous abbreviation, a missing value, or a value for a flag.
 Result<SplitWords> split_words(const std::vector<std::string>& words,
                                const Grammar& grammar = job_grammar());
 

@@ -13,8 +13,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A whole number and nothing behind it: from_chars() alone would accept "4x" as 4. One that does not
-// fit is the greatest or least that does, so that the caller names its range.
+// A whole number and nothing behind it: from_chars() alone would accept "4x" as 4. One that does
+// not fit is the greatest or least that does, so that the caller names its range.
 std::optional<int> whole(std::string_view text) {
     int value = 0;
     auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);

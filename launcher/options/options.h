@@ -1,5 +1,6 @@
 // The grammar of the command line, as argparse reads torchrun's. In: words, PET_ variables and
-// configuration files. Out: typed values, or one line that says what is wrong and what to write instead.
+// configuration files. Out: typed values, or one line that says what is wrong and what to write
+// instead.
 //
 // - Dashes and underscores in names are equal.
 // - `--opt value` and `--opt=value` are equal; a short option may have its value attached (-r3).

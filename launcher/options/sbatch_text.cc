@@ -123,7 +123,8 @@ class Filler {
         line = head + program(arguments);
     }
 
-    // Arguments of the example go, unless they are what the script is about ("$SLURM_ARRAY_TASK_ID").
+    // Arguments of the example go, unless they are what the script is about
+    // ("$SLURM_ARRAY_TASK_ID").
     std::string program(const std::string& arguments) const {
         if (options_.program.empty()) return std::string(kProgram) + arguments;
         std::string text = shell_word(options_.program);

@@ -169,8 +169,8 @@ Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& 
     if (auto error = plan_ledger(plan, options, allocation, host)) return *error;
     plan.identity = {options.identity.value_or(rendezvous::IdentityMode::automatic),
                      options.secret_file.value_or("")};
-    // On a cluster any user may reach a node's port. There MUNGE or the ledger's folder nearly always
-    // give a secret, so a job that has none is refused rather than opened to everybody.
+    // On a cluster any user may reach a node's port. There MUNGE or the ledger's folder nearly
+    // always give a secret, so a job that has none is refused rather than opened to everybody.
     if (allocation && plan.limits.max_nodes > 1 &&
         plan.identity.mode == rendezvous::IdentityMode::automatic)
         plan.identity.mode = rendezvous::IdentityMode::require;

@@ -1,5 +1,5 @@
-// A traceback is a block of indented lines, `  File "train.py", line 7, in <module>` among them, and
-// then the exception's line, which is not indented.
+// A traceback is a block of indented lines, `  File "train.py", line 7, in <module>` among them,
+// and then the exception's line, which is not indented.
 #include "launcher/report/python_exception.h"
 
 #include <string_view>

@@ -7,8 +7,8 @@
 
 namespace ddprun::launcher {
 
-// The line that names the newest exception, such as "ValueError: no data", or nothing. The beginning
-// of the traceback may be cut off.
+// The line that names the newest exception, such as "ValueError: no data", or nothing. The
+// beginning of the traceback may be cut off.
 std::string python_exception(const std::vector<std::string>& lines);
 
 }  // namespace ddprun::launcher

@@ -4,11 +4,13 @@
 //   Gate ─Operate, proved─▶ Service ─take()─▶ Standing, then a tunnel (tunnel.h) ─▶ gRPC
 //
 // The machine stays on the loop: gRPC's threads only queue what they are asked, and the loop
-// answers. gRPC and OpenSSL start with the first operator; nothing of them is in the path of a job's
-// start or restart. How the job stands is computed only when it is asked for, and for all watchers together.
+// answers. gRPC and OpenSSL start with the first operator; nothing of them is in the path of a
+// job's start or restart. How the job stands is computed only when it is asked for, and for all
+// watchers together.
 //
-// What operators may cost: 32 at a time (the next one is refused with a sentence), 16 requests of 64 KiB
-// at a time for each, 10 lines about refused ones in 10 s. A watcher who does not read holds one
+// What operators may cost: 32 at a time (the next one is refused with a sentence), 16 requests of
+// 64 KiB at a time for each, 10 lines about refused ones in 10 s. A watcher who does not read holds
+//    one
 // reply and the newest one.
 //
 // Thread: the loop's. The handlers are called on the loop, never from within a call here, and must

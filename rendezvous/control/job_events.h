@@ -19,7 +19,8 @@ std::vector<JobEvent> events_between(const control::StatusReply* before,
                                      const control::StatusReply& now);
 
 std::string event_text(const JobEvent& event, const control::StatusReply& at);
-// One line: time, event, sentence, run_id, generation (null: none yet). What is no UTF-8 is replaced.
+// One line: time, event, sentence, run_id, generation (null: none yet). What is no UTF-8 is
+// replaced.
 std::string event_json(const JobEvent& event, const control::StatusReply& at);
 
 }  // namespace ddprun::rendezvous

@@ -1,5 +1,5 @@
-// TLS 1.3 over a connection whose two sides have proved to each other that they have one secret. The
-// key of TLS is a pre-shared key that follows from that proof (Seal::key_for), so there is no
+// TLS 1.3 over a connection whose two sides have proved to each other that they have one secret.
+// The key of TLS is a pre-shared key that follows from that proof (Seal::key_for), so there is no
 // certificate and no second proof. With it comes a fresh Diffie-Hellman exchange: who learns the
 // secret later cannot read what was said. What comes out of it goes to a local socket, and back;
 // there gRPC speaks HTTP/2.

@@ -3,8 +3,8 @@
 // it.
 //
 //   accepted ─▶ Gate ─admitted─▶ Hello of an unknown run ─▶ opening its ledger ─▶ serving ─▶ ended:
-//                                     more nodes wait ───────────▲            logged, forgotten; the
-//                                                                             id is free again
+//                                     more nodes wait ───────────▲            logged, forgotten;
+//                                                                            the id is free again
 //
 // Nothing that a caller says before its proof begins or changes a job: one gate stands before all
 // of them (gate.h).

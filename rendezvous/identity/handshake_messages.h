@@ -11,8 +11,8 @@
 
 namespace ddprun::rendezvous {
 
-// A caller's first message: a Hello, an Inquire or an Operate with nonce and scheme. A Gone may come first as
-// well; it has neither.
+// A caller's first message: a Hello, an Inquire or an Operate with nonce and scheme. A Gone may
+// come first as well; it has neither.
 struct Opening {
     ToLeader message;
     std::string nonce;

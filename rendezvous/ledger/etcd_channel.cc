@@ -86,8 +86,8 @@ std::string hint_on_closed(const std::string& message, bool tls) {
 
 }  // namespace
 
-// gRPC reads the variable once, when it starts. Without it, it would set up a resolver that is never
-// used. OpenSSL's configuration file of the host does not concern a static binary.
+// gRPC reads the variable once, when it starts. Without it, it would set up a resolver that is
+// never used. OpenSSL's configuration file of the host does not concern a static binary.
 EtcdLibrary::EtcdLibrary() {
     ::setenv("GRPC_DNS_RESOLVER", "native", 0);
     ::OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);

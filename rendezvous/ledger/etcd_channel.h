@@ -1,5 +1,5 @@
-// A connection to one address of an etcd server, in plain or over TLS, and what its failures mean in
-// words. etcd_client.h decides whom to ask.
+// A connection to one address of an etcd server, in plain or over TLS, and what its failures mean
+// in words. etcd_client.h decides whom to ask.
 //
 // Thread: the loop's.
 #pragma once

@@ -37,8 +37,8 @@ class EtcdClient {
     template <class T>
     using Answer = boost::asio::awaitable<Result<T>>;
 
-    // `place` is one in etcd. `access` may be null: neither user nor certificates. `limit` bounds one
-    // attempt at one endpoint.
+    // `place` is one in etcd. `access` may be null: neither user nor certificates. `limit` bounds
+    // one attempt at one endpoint.
     EtcdClient(boost::asio::io_context& loop, LedgerPlace place, LedgerAccessPointer access,
                Duration limit = std::chrono::seconds{2});
     ~EtcdClient();

@@ -5,8 +5,8 @@
 // system may remember for a minute that an entry does *not* exist. It asks the server anew when a
 // file that exists is opened (close-to-open consistency; Linux NFS: nfs(5)). So this file exists
 // from the beginning of the ledger, and a new allocation writes into it instead of replacing the
-// file. Each allocation has a line of its own: a write that the file system has held up for long must
-// not hide that a newer one has begun meanwhile.
+// file. Each allocation has a line of its own: a write that the file system has held up for long
+// must not hide that a newer one has begun meanwhile.
 //
 // Thread: each call blocks as long as the file system does, so only the FileThread may call.
 // Possible errors: those of ledger_folder.h.

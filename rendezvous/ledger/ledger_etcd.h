@@ -5,14 +5,14 @@
 // numbered series: the job uses the first one that is neither finished nor another command's. A
 // finished job leaves its series behind (`etcdctl del --prefix ddprun/NAME/` removes them).
 //
-// Where the nodes have a --secret-file, each value is sealed with it (ledger_seal.h). A value without
-// a seal, or with a wrong one, is refused by the name of its key, and so is a sealed one where there
-// is no secret.
+// Where the nodes have a --secret-file, each value is sealed with it (ledger_seal.h). A value
+// without a seal, or with a wrong one, is refused by the name of its key, and so is a sealed one
+// where there is no secret.
 //
 // An entry must fit into one request of etcd (--max-request-bytes, 1.5 MiB by default).
 //
-// Thread: the loop's. Nothing here blocks, but for read_etcd_claim(). An etcd that is silent or gone
-// causes `failed` or unavailable after 2 s for each endpoint; the caller asks again.
+// Thread: the loop's. Nothing here blocks, but for read_etcd_claim(). An etcd that is silent or
+// gone causes `failed` or unavailable after 2 s for each endpoint; the caller asks again.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -52,8 +52,9 @@ class LedgerEtcd final : public Ledger {
 };
 
 // Finds or begins the job's series. `opened` is called on the loop. Possible errors: unavailable
-// (no endpoint answers; the sentence has each one's reason), malformed (an entry is not our JSON or bears
-// no seal of ours; the sentence names its key), not_found (owner.mark is given, and no series contains it).
+// (no endpoint answers; the sentence has each one's reason), malformed (an entry is not our JSON or
+// bears no seal of ours; the sentence names its key), not_found (owner.mark is given, and no series
+// contains it).
 void open_ledger_etcd(boost::asio::io_context& loop, LedgerPlace place, LedgerAccessPointer access,
                       LedgerOwner owner, Log log, LedgerOpened opened);
 

@@ -56,7 +56,8 @@ Result<int> newest_allocation(const std::string& folder, std::uint64_t mark);
 Result<LedgerClaim> claim_folder(const std::string& folder, const std::string& command_digest);
 // Tries whether a file can be written and linked here, before anybody relies on it.
 Result<> try_writing(const std::string& folder);
-// Whether a ledger's folder has files of this name (the job's secret, too); whose number an entry's name has, else nothing.
+// Whether a ledger's folder has files of this name (the job's secret, too); whose number an entry's
+// name has, else nothing.
 bool is_ledger_file(const std::string& name);
 std::optional<EntryNumber> entry_number(const std::string& name);
 

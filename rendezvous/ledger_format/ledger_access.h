@@ -1,5 +1,5 @@
-// What opens a ledger that others can reach, as one in etcd: the user, certificates, and the seal of
-// its values. ledger/etcd_files.h reads it once, before the loop runs. Pure.
+// What opens a ledger that others can reach, as one in etcd: the user, certificates, and the seal
+// of its values. ledger/etcd_files.h reads it once, before the loop runs. Pure.
 #pragma once
 
 #include <memory>

@@ -23,8 +23,8 @@ class LedgerSeal {
     LedgerSeal() = default;
     explicit LedgerSeal(std::string_view secret);
 
-    // The text as it is to be stored. `mark` is that of the ledger (ledger_claim.h); 0 for the claim
-    // itself.
+    // The text as it is to be stored. `mark` is that of the ledger (ledger_claim.h); 0 for the
+    // claim itself.
     std::string close(std::string_view key, std::uint64_t mark, std::string text) const;
     // The text that was closed for this key and mark.
     Result<std::string> open(std::string_view key, std::uint64_t mark, std::string stored) const;

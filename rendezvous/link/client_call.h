@@ -41,8 +41,8 @@ class ClientCall : public std::enable_shared_from_this<ClientCall> {
     };
 
     // `log` gets the refusals of unproven leaders, each as often as it comes, and a word on a call
-    // without answer. `has_met`: a rendezvous has accepted this node in an earlier call. The refusal
-    // of one that proves nothing is then not believed.
+    // without answer. `has_met`: a rendezvous has accepted this node in an earlier call. The
+    // refusal of one that proves nothing is then not believed.
     ClientCall(boost::asio::io_context& loop, Log log, ClientCallbacks callbacks, Order order,
                Secrets* secrets, bool has_met);
 

@@ -34,8 +34,9 @@ class NodeHandshake {
         std::function<void(const Error&)> on_failed;
     };
 
-    // `opening` is a Hello, an Inquire or an Operate. A Refused without proof is let through only by a node that
-    // has no secret either, and only with `believe_refusals`: strangers cannot send the others away.
+    // `opening` is a Hello, an Inquire or an Operate. A Refused without proof is let through only
+    // by a node that has no secret either, and only with `believe_refusals`: strangers cannot send
+    // the others away.
     NodeHandshake(Secrets& secrets, std::shared_ptr<Link> link, ToLeader opening,
                   bool believe_refusals, Handlers handlers);
     ~NodeHandshake();

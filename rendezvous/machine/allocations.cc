@@ -26,9 +26,10 @@ bool MachineState::may_begin(Time now) const {
     return !earlier_may_train() || now > allocation.safe_after(config.limits.times);
 }
 
-// Where workers of an earlier allocation may run, the entry is due at once. Else it only tells other
-// leaders who leads: two that do not know each other meet by it (rule 11). So it costs nothing in a
-// job whose nodes come at once. If another leader has written it, this one asks that one first.
+// Where workers of an earlier allocation may run, the entry is due at once. Else it only tells
+// other leaders who leads: two that do not know each other meet by it (rule 11). So it costs
+// nothing in a job whose nodes come at once. If another leader has written it, this one asks that
+// one first.
 bool MachineState::owes_allocation(Time now) {
     if (!begins_allocation() || !active.ledger_lasts || single_without_past() ||
         allocation.is_recorded() || (end.is_decided() && !earlier_may_train()))
@@ -63,8 +64,9 @@ void MachineState::allocation_recorded(Time now) {
              " (three leases, --requeue-wait)");
 }
 
-// A stop ends the wait. The end is not recorded: to the next allocation it would say that nothing of
-// an earlier one runs any more. Only an end that puts the job back into the queue must be recorded.
+// A stop ends the wait. The end is not recorded: to the next allocation it would say that nothing
+// of an earlier one runs any more. Only an end that puts the job back into the queue must be
+// recorded.
 void MachineState::await_earlier(Time now) {
     // The last call runs meanwhile.
     if (gathering.may_be_enough())
@@ -127,8 +129,8 @@ void MachineState::superseded(Time now, int newest) {
     if (end.is_decided() && config.outside) return;  // its nodes call again and again
     interrupt(now, {{}, sentence}, Note::Level::warn);
     end.decide(ended(Verdict::work_left, kWorkLeftCode, sentence));
-    // Outside of the job the newer allocation has no ledger of its own yet. It gets one when this end
-    // is recorded, and so when the workers of this one have stopped.
+    // Outside of the job the newer allocation has no ledger of its own yet. It gets one when this
+    // end is recorded, and so when the workers of this one have stopped.
     if (config.outside) return;
     end.complete(now, config.to_day, facts);
     close(now);

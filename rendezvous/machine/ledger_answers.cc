@@ -42,8 +42,8 @@ void MachineState::on_created(Time now, const LedgerCreated& created) {
                                     "; continuing from it");
         return adopt(now, created.entry);
     }
-    // An earlier try may have written it, and only the answer was lost. It is ours all the same. But
-    // a newer allocation may have begun since.
+    // An earlier try may have written it, and only the answer was lost. It is ours all the same.
+    // But a newer allocation may have begun since.
     if (watches_allocations() && !watch.is_fresh(created.entry.random, now, lease())) {
         phase = Phase::creating;
         unverified = created.entry;

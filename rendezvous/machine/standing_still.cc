@@ -79,8 +79,8 @@ void MachineState::ask_where(Time now) {
     ask_members(by_node);
 }
 
-// All members keep what their workers do, and answer: those with ranks here say where these are, and
-// each what its workers have recorded.
+// All members keep what their workers do, and answer: those with ranks here say where these are,
+// and each what its workers have recorded.
 void MachineState::ask_members(const std::map<NodeId, std::vector<int>>& ranks) {
     for (const Member& member : held()->assignment.members) {
         const NodeState* node = roster.find(member.node);

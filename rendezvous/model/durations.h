@@ -136,8 +136,8 @@ static_assert(kRest >= 2 * kLedgerSilent);
 // The workers have stopped before their node gives up.
 static_assert(kLeaderless >= kHold + kMargin);
 // The last look before the new allocation's entry, the next one and its answer, each up to a stall
-// late. The answer ends the lease, but what was granted until then lasts. A longer stall needs a look
-// of its own.
+// late. The answer ends the lease, but what was granted until then lasts. A longer stall needs a
+// look of its own.
 static_assert(kAllocationLook + kStall + kAllocationAnswer + kStall + kHold + kMargin +
                   2 * kDrift * kAllocationWait <=
               kAllocationWait);

@@ -108,8 +108,8 @@ struct CreateEntry {
     LedgerEntry entry;
     bool operator==(const CreateEntry&) const = default;
 };
-// Ask the ledger whether a newer allocation of the job has begun. The ledger itself must answer, and
-// no cache. `from`: the entries before it are known.
+// Ask the ledger whether a newer allocation of the job has begun. The ledger itself must answer,
+// and no cache. `from`: the entries before it are known.
 struct LookLedger {
     std::int64_t number = 0;
     EntryNumber from;

@@ -1,7 +1,7 @@
 // One node's place in a generation: everything that the leader tells this node about it. The node
-// computes the places of its workers from it (agent/workers/worker_env.h). But for the node with the
-// store the place does not name the other members, so its size is the same with two nodes and with
-// ten thousand. Pure.
+// computes the places of its workers from it (agent/workers/worker_env.h). But for the node with
+// the store the place does not name the other members, so its size is the same with two nodes and
+// with ten thousand. Pure.
 #pragma once
 
 #include <map>

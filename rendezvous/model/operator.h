@@ -14,8 +14,8 @@ namespace ddprun::rendezvous {
 struct StopJob {
     bool operator==(const StopJob&) const = default;
 };
-// End this generation and make the next one. It uses up no restart. A request that is repeated names
-// the same generation, so it does nothing when a newer one has followed.
+// End this generation and make the next one. It uses up no restart. A request that is repeated
+// names the same generation, so it does nothing when a newer one has followed.
 struct RestartGeneration {
     Generation generation = kNoGeneration;
     bool operator==(const RestartGeneration&) const = default;

@@ -42,8 +42,8 @@ class HangWatch {
     bool is_due(Time now, const Limits& limits);
     Time looks_at(const Limits& limits) const;
 
-    // Begins the examination. Returns the ranks to ask each node for. All nodes are asked what their
-    // workers have recorded.
+    // Begins the examination. Returns the ranks to ask each node for. All nodes are asked what
+    // their workers have recorded.
     std::map<NodeId, std::vector<int>> examine(Time now, const std::vector<NodeSteps>& nodes);
     void answered(const NodeId& node, const Report& report);
     // Whether the examination is complete; else it is over at examined_by().
@@ -56,7 +56,8 @@ class HangWatch {
         WorkerOutcome outcome;
         Time since{};  // the newest report
     };
-    // Ends the examination. The sentence says what PyTorch's flight recorders have, if they are read.
+    // Ends the examination. The sentence says what PyTorch's flight recorders have, if they are
+    // read.
     Hung take(Time now, const Limits& limits, int world_size, const RankName& name);
 
   private:

@@ -32,8 +32,8 @@ class JobRecord {
     // This leader wrote the newest entry, and it makes a generation. Returns the log lines for
     // newly blamed hosts.
     std::vector<std::string> began(const LedgerEntry& entry);
-    // Fills in an entry that this leader proposes now. `newest`: the one before it; null: the ledger
-    // has none yet.
+    // Fills in an entry that this leader proposes now. `newest`: the one before it; null: the
+    // ledger has none yet.
     void write(LedgerEntry& entry, Time now, const LedgerEntry* newest, const Blame& blame,
                const GenerationFacts& facts);
 

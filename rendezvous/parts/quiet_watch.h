@@ -1,5 +1,6 @@
-// When a log that has had nothing to say gets a line on how the job stands (--status-every), so that
-// whoever looks into it after hours knows that the job lives. Pure; owned by the rendezvous machine.
+// When a log that has had nothing to say gets a line on how the job stands (--status-every), so
+// that whoever looks into it after hours knows that the job lives. Pure; owned by the rendezvous
+// machine.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,7 @@ class QuietWatch {
     explicit QuietWatch(Duration every) : every_(every) {}
 
     void spoke(Time now) { spoke_ = now; }
-    Time due() const {
-        return every_ > Duration{} && spoke_ > kLongAgo ? spoke_ + every_ : kNever;
-    }
+    Time due() const { return every_ > Duration{} && spoke_ > kLongAgo ? spoke_ + every_ : kNever; }
     // How many steps were made since the last line; nothing: that is not known, or none was told.
     std::optional<std::int64_t> steps_since(std::int64_t step) {
         const std::int64_t before = std::exchange(step_, step);

@@ -47,8 +47,8 @@ class StandstillWatch {
     bool asks() const { return asks_until_.has_value(); }
     Time asks_until() const { return *asks_until_; }
     bool is_complete(Time now) const;
-    // Ends the asking. Returns the line, with what PyTorch's flight recorders say where they are read;
-    // nothing if what stands still has changed meanwhile.
+    // Ends the asking. Returns the line, with what PyTorch's flight recorders say where they are
+    // read; nothing if what stands still has changed meanwhile.
     std::optional<std::string> take(int world_size, const RankName& name);
 
     // The line that was returned, as long as it is true; else empty.

@@ -42,8 +42,8 @@ Time hangs_at(Time newest_report, const Limits& limits);
 // "--hang-timeout 30.0 s".
 std::string hang_option(const Limits& limits);
 
-// Adds to a hung generation's outcome where a worker is: `who`, and what its node has answered; null:
-// it has not.
+// Adds to a hung generation's outcome where a worker is: `who`, and what its node has answered;
+// null: it has not.
 void add_stack(WorkerOutcome& outcome, const std::string& who, const WorkerOutcome* answer);
 
 // "rank 3 (local 1 on gpu02), at step 17".

@@ -1,4 +1,5 @@
-// Restart or give up: crash loop first, then how far the job got, then the budget (restart_policy.h).
+// Restart or give up: crash loop first, then how far the job got, then the budget
+// (restart_policy.h).
 #include "rendezvous/rules/restart_policy.h"
 
 namespace ddprun::rendezvous {

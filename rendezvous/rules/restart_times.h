@@ -30,8 +30,8 @@ class RestartWatch {
     void heard(const NodeId& node, const Marks& marks, Time now);
 
     // The record for the entry that is proposed now. `restart`: why the entry makes a generation
-    // after another one; nothing: it is the end, or makes the first one. A takeover repeats the sums
-    // only, because its generation goes on.
+    // after another one; nothing: it is the end, or makes the first one. A takeover repeats the
+    // sums only, because its generation goes on.
     RestartRecord record(Time now, std::optional<RestartCause> restart) const;
     // When the generation failed or was complete; `now`: nobody knows better.
     Time over_at(Time now) const;

@@ -1,8 +1,8 @@
 // Which rank is slow, so that all others wait for it in each step, judged from the pace that nodes
 // tell. Pure.
 //
-// A rank that is slow is hardly ever in a collective, and the others are mostly, since they wait for
-// it there. Their steps take the same time, so what a rank does outside takes it longer in the
+// A rank that is slow is hardly ever in a collective, and the others are mostly, since they wait
+// for it there. Their steps take the same time, so what a rank does outside takes it longer in the
 // measure of its share: 96 % against 32 % is three times as long.
 #pragma once
 

@@ -5,8 +5,8 @@
 //
 // - Each byte counts the bits of the smallest alphabet that has all of them: digits 3.3,
 //   hexadecimal 4, base64 6, any bytes 8.
-// - Words (letters of one case, or letters with blanks between them) count 2 bits a byte, as English
-//   does.
+// - Words (letters of one case, or letters with blanks between them) count 2 bits a byte, as
+//   English does.
 // - A byte that carries on a run (aaaa, 1234, cba) counts nothing, and neither does one that ends
 //   three bytes which the text has had already (passwordpassword).
 //

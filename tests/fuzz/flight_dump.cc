@@ -1,5 +1,5 @@
-// Fuzz target: what a worker's flight recorder tells, with any bytes. What is read from it travels to
-// the leader and into a line.
+// Fuzz target: what a worker's flight recorder tells, with any bytes. What is read from it travels
+// to the leader and into a line.
 #include "agent/recorder/flight_dump.h"
 
 #include <cstdint>

@@ -55,8 +55,8 @@ TEST(History, ProgressIsKnownToTheNextLeader) {
     });
 }
 
-// The same job, with Acks that say nothing of the facts: the next leader takes it for a job that has
-// never met. So the story above can fail.
+// The same job, with Acks that say nothing of the facts: the next leader takes it for a job that
+// has never met. So the story above can fail.
 TEST(History, IsLostWithTheLeaderWhereAcksSayNothingOfIt) {
     WorldConfig config = progress_on_the_leaders_node(1);
     config.mutation = Mutation::acks_forget;

@@ -85,8 +85,9 @@ struct Process {
     }
 };
 
-// A place for one ddprun. Usually that is a host. Two ddpruns on one host are two of these, with one
-// name. A host goes down once and stays down. A pause stops everything on it, while its clock goes on.
+// A place for one ddprun. Usually that is a host. Two ddpruns on one host are two of these, with
+// one name. A host goes down once and stays down. A pause stops everything on it, while its clock
+// goes on.
 struct Host {
     int index = 0;
     std::string name;

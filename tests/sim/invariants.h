@@ -52,8 +52,8 @@ class Invariants {
     // A ddprun exits. It must leave no workers behind, and its verdict must be the recorded one.
     void exited(const Process& process, const rendezvous::Ending& ending);
 
-    // A leader asks Slurm to requeue the job. Allowed once in an allocation, after a recorded end that says so, and
-    // while no worker lives anywhere.
+    // A leader asks Slurm to requeue the job. Allowed once in an allocation, after a recorded end
+    // that says so, and while no worker lives anywhere.
     void requeued(const Process& process);
     int requeues() const { return static_cast<int>(requeued_.size()); }
 

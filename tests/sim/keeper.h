@@ -30,8 +30,8 @@ class Keeper {
     void dies(agent::KeeperDied how = {});
     // It does nothing until ddprun has noticed and killed it, half a lease to a lease later.
     void freezes();
-    // A keeper and a ddprun that both stand still, or are dead, above workers that run: against that
-    // nothing on this node can help (agent/README.md). So the world does not combine them.
+    // A keeper and a ddprun that both stand still, or are dead, above workers that run: against
+    // that nothing on this node can help (agent/README.md). So the world does not combine them.
     void thaws();
     void dies_with_all();  // together with ddprun and workers: nobody says Gone
     // After the death of its ddprun the keeper still has the listening socket, until it has said

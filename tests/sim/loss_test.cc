@@ -61,8 +61,8 @@ TEST(Sim, AStalledLedgerEndsNoHealthyJob) {
         });
 }
 
-// The leader is lost, and the next one cannot read the ledger. Its user stops it. Nothing else would
-// end a ddprun that leads, and the ledger may be away for good.
+// The leader is lost, and the next one cannot read the ledger. Its user stops it. Nothing else
+// would end a ddprun that leads, and the ledger may be away for good.
 TEST(Sim, AStopEndsALeaderThatCannotReadTheLedger) {
     for_seeds(
         [](auto seed) {

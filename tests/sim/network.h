@@ -25,8 +25,8 @@ class Network {
     using HostUp = std::function<bool(int host)>;
 
     // `loss` is the share of lost packets. TCP sends them again after 0.2 s, then after twice that,
-    // and so on. `slow` is the share of connections that take a way on which each message needs up to
-    // 0.1 of a lease, so that a newer connection overtakes an older one.
+    // and so on. `slow` is the share of connections that take a way on which each message needs up
+    // to 0.1 of a lease, so that a newer connection overtakes an older one.
     Network(Clock& clock, Random& random, Duration lease, double loss, double slow, HostUp host_up,
             Ended ended);
 

@@ -24,8 +24,8 @@ void requeue(WorldConfig& config, Random& random) {
 }
 
 // What is rare in a real job, and may meet everything else: nodes that do not find the ledger, a
-// second ddprun on a host, connections that overtake each other, and a rendezvous outside of the job
-// that is killed and started again.
+// second ddprun on a host, connections that overtake each other, and a rendezvous outside of the
+// job that is killed and started again.
 void surround(WorldConfig& config, Random& random) {
     if (config.hosts == 1) return;
     if (random.chance(0.15)) config.strays = random.real(0.1, 0.5);

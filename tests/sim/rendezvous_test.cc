@@ -1,6 +1,6 @@
-// Stories of jobs that meet at a rendezvous outside of them, or at two with one ledger. The endpoint
-// may lead to either, so a node can come back to a leader that another one has succeeded. Inside a
-// job that is rare: there a member calls all others before it calls a leader that is none.
+// Stories of jobs that meet at a rendezvous outside of them, or at two with one ledger. The
+// endpoint may lead to either, so a node can come back to a leader that another one has succeeded.
+// Inside a job that is rare: there a member calls all others before it calls a leader that is none.
 #include "tests/sim/stories.h"
 
 namespace ddprun::sim {
@@ -68,9 +68,9 @@ TEST(Rendezvous, OneThatHasForgottenTheJobRefusesItsNodes) {
 }
 
 // All nodes go to the second rendezvous, which takes over. Then the members go back to the first,
-// which still holds the generation, while the spares stay. The members have seen the newer entry, so
-// they must not follow the first one: the second ends the generation when they are silent, and begins
-// another one with the spares.
+// which still holds the generation, while the spares stay. The members have seen the newer entry,
+// so they must not follow the first one: the second ends the generation when they are silent, and
+// begins another one with the spares.
 WorldConfig back_to_a_succeeded_leader(std::uint64_t seed) {
     WorldConfig config = at_two(6, seed);
     reset(config, 1500ms, 0, 5);
@@ -82,9 +82,9 @@ TEST(Rendezvous, NobodyFollowsALeaderThatWasSucceeded) {
         back_to_a_succeeded_leader, [](const World&) {}, 20);
 }
 
-// The same, but the members hear nothing of the second leader from the moment at which it takes over
-// (the cut), and go back to the first, which goes on. What they have echoed before the takeover is no
-// proof that they follow the second one.
+// The same, but the members hear nothing of the second leader from the moment at which it takes
+// over (the cut), and go back to the first, which goes on. What they have echoed before the
+// takeover is no proof that they follow the second one.
 WorldConfig only_old_echoes(std::uint64_t seed) {
     WorldConfig config = at_two(6, seed);
     reset(config, 1500ms, 0, 5);
@@ -98,10 +98,10 @@ TEST(Rendezvous, EchoesBeforeATakeoverProveNothing) {
         only_old_echoes, [](const World&) {}, 40);
 }
 
-// The members go to the second rendezvous, which takes over, but they do not hear of it (the cut) and
-// go back to the first. It goes on for more than a lease. Then n2 is cut off and trains, a worker of n1
-// fails, and the first leader reads of the takeover. No other leader has been heard for a lease. But
-// it has granted n2 a lease itself. It has three candidates at once.
+// The members go to the second rendezvous, which takes over, but they do not hear of it (the cut)
+// and go back to the first. It goes on for more than a lease. Then n2 is cut off and trains, a
+// worker of n1 fails, and the first leader reads of the takeover. No other leader has been heard
+// for a lease. But it has granted n2 a lease itself. It has three candidates at once.
 WorldConfig own_lease_before_a_takeover(std::uint64_t seed) {
     WorldConfig config = at_two(4, seed);
     reset(config, 1500ms, 0, 2);

@@ -63,8 +63,8 @@ TEST(Requeue, TheOldLeaderIsLostOrStandsStill) {
                     expect_success_of_the_newer, 3);
 }
 
-// The new leader is lost while it waits. Its successor waits anew, since nothing tells it since when
-// the old one could see the entry.
+// The new leader is lost while it waits. Its successor waits anew, since nothing tells it since
+// when the old one could see the entry.
 TEST(Requeue, ASuccessorInTheNewAllocationWaitsAnew) {
     for_seeds(
         [](auto seed) {
@@ -114,9 +114,9 @@ TEST(Requeue, AStopDuringTheWaitRecordsNoEnd) {
         });
 }
 
-// n0 leads, and is lost when it has welcomed the other two, but has not told each of the other. Both
-// lead then, and each would wait for the other until the join timeout, if the entry did not name the
-// one that leads. Some of so many seeds meet that moment.
+// n0 leads, and is lost when it has welcomed the other two, but has not told each of the other.
+// Both lead then, and each would wait for the other until the join timeout, if the entry did not
+// name the one that leads. Some of so many seeds meet that moment.
 TEST(FirstLeader, TwoThatDoNotKnowEachOtherMeet) {
     int both = 0;
     for (std::uint64_t seed = 1; seed <= 700; ++seed) {
@@ -240,7 +240,8 @@ int found_in(Mutation mutation, WorldConfig (*story)(std::uint64_t) = requeued) 
     return found;
 }
 
-// The wait alone protects nothing, nor does the look alone; and a look that a cache answers is none.
+// The wait alone protects nothing, nor does the look alone; and a look that a cache answers is
+// none.
 TEST(RequeueMutation, EachHalfOfTheRuleIsNeeded) {
     EXPECT_EQ(found_in(Mutation::none), 0);
     EXPECT_GT(found_in(Mutation::requeue_is_proof), 0);

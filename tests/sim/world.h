@@ -77,13 +77,14 @@ struct WorldConfig {
     Duration stale_look_ups{};    // how old a read of the ledger may be
     double slow_connections = 0;  // share of connections; see Network
     double strays = 0;            // share of calls of which the service hears twice, in any order
-    // So many ddprun-rendezvous lead, each on a host of its own behind all others. A node that calls
-    // the endpoint calls them in turn. With `forgets` the ledger is in memory, so a new process there
-    // knows nothing of the job.
+    // So many ddprun-rendezvous lead, each on a host of its own behind all others. A node that
+    // calls the endpoint calls them in turn. With `forgets` the ledger is in memory, so a new
+    // process there knows nothing of the job.
     int outside = 0;
     Duration outside_apart{};  // how long after the one the next of them starts
     bool forgets = false;
-    // A second ddprun on this host, started `again_after` the first; behind all other hosts. -1: none.
+    // A second ddprun on this host, started `again_after` the first; behind all other hosts. -1:
+    // none.
     int again_on = -1;
     Duration again_after{};
     std::vector<int> blind;  // these hosts do not find the leader's ledger

@@ -1,6 +1,6 @@
 // How nodes reach each other's services in a virtual job: calls, links, probes, and the standby
-// connection of a leader. It models rendezvous/link/client_call.cc, with the delays and failures of the
-// virtual network.
+// connection of a leader. It models rendezvous/link/client_call.cc, with the delays and failures of
+// the virtual network.
 #include <algorithm>
 
 #include "tests/sim/world.h"

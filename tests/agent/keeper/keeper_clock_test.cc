@@ -32,8 +32,8 @@ bool hold_behind_its_requests(pid_t keeper) {
 
 }  // namespace
 
-// ddprun moves its deadline in time. The keeper has looked for requests just before, and looks at the
-// clock after the old deadline: it must not kill by what it does not know yet.
+// ddprun moves its deadline in time. The keeper has looked for requests just before, and looks at
+// the clock after the old deadline: it must not kill by what it does not know yet.
 TEST(KeeperClock, ADeadlineThatWasMovedInTimeDoesNotFire) {
     Bench bench;
     const auto keeper = static_cast<pid_t>(bench.keeper.pid());

@@ -112,8 +112,8 @@ TEST(KeeperFence, ASweepLeavesNothing) {
     EXPECT_TRUE(bench.exited(2));
 }
 
-// A worker has succeeded and left two processes running. One ends by itself a moment later, as those
-// of a data loader do: nobody speaks of it. The other one is killed, and told.
+// A worker has succeeded and left two processes running. One ends by itself a moment later, as
+// those of a data loader do: nobody speaks of it. The other one is killed, and told.
 TEST(KeeperFence, WhatSucceededWorkersHaveLeftRunningIsTold) {
     Bench bench;
     Pipe alive;
@@ -371,8 +371,8 @@ TEST(KeeperFence, AKeeperThatWorksIsNotTakenForFrozen) {
     EXPECT_TRUE(bench.exited(1));
 }
 
-// At the end of the job, too: nobody waits for a frozen keeper longer than was asked, and nothing is
-// left.
+// At the end of the job, too: nobody waits for a frozen keeper longer than was asked, and nothing
+// is left.
 TEST(KeeperFence, AFrozenKeeperIsEndedWithTheJob) {
     Bench bench;
     Pipe alive;

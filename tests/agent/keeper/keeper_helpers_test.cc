@@ -8,8 +8,8 @@ using namespace ddprun::agent;
 
 namespace {
 
-// A helper that forks a worker which is soon the keeper's child: it waits for a line on descriptor 8
-// and then runs the script. Its pid comes on standard output. The helper stays.
+// A helper that forks a worker which is soon the keeper's child: it waits for a line on descriptor
+// 8 and then runs the script. Its pid comes on standard output. The helper stays.
 WorkerStart helper_with_worker(const std::string& script) {
     WorkerStart start = shell("( sh -c 'read line <&8 && { " + script +
                               "; }' & echo $! ) ; echo .; exec sleep 300");

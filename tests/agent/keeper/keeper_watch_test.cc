@@ -103,8 +103,8 @@ TEST(KeeperWatch, WaitingForAProcessorIsNotFrozen) {
     EXPECT_EQ(s.look(13.5), Due::ask);
 }
 
-// ddprun was stopped for 10 s, by Ctrl-Z, a debugger or a busy host. The keeper may have stood still
-// with it and has its time anew.
+// ddprun was stopped for 10 s, by Ctrl-Z, a debugger or a busy host. The keeper may have stood
+// still with it and has its time anew.
 TEST(KeeperWatch, TimeInWhichDdprunItselfDidNotRunIsNotCounted) {
     for (const bool doubted : {false, true}) {
         Story s;

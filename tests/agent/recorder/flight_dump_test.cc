@@ -1,6 +1,6 @@
 // What is read from flight recorders. The dumps of Gloo in tests/data/recorder were recorded with
-// PyTorch 2.15 on three ranks, by its worker server (fr_trace_json). Those of NCCL are written by its
-// description here: no GPU was there. Pure.
+// PyTorch 2.15 on three ranks, by its worker server (fr_trace_json). Those of NCCL are written by
+// its description here: no GPU was there. Pure.
 #include "agent/recorder/flight_dump.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// Real processes that stand still. They run Python, and have a thread as PyTorch's Gloo has: it waits
-// with a timeout while it is in a collective, and without one while it is not.
+// Real processes that stand still. They run Python, and have a thread as PyTorch's Gloo has: it
+// waits with a timeout while it is in a collective, and without one while it is not.
 #include "agent/standstill/still_watch.h"
 
 #include <fcntl.h>
@@ -22,7 +22,8 @@ using rendezvous::Doing;
 using rendezvous::Still;
 using testing::IsEmpty;
 
-// Arguments: "in", "late" (the same, and the thread gets its name only later) or "out". It says on its output that it is there.
+// Arguments: "in", "late" (the same, and the thread gets its name only later) or "out". It says on
+// its output that it is there.
 constexpr const char* kScript = R"(import ctypes, os, sys, threading, time
 def gloo():
     time.sleep(1 if sys.argv[1] == "late" else 0)
@@ -158,8 +159,8 @@ std::size_t own_threads() {
     return static_cast<std::size_t>(std::distance(begin(threads), end(threads)));
 }
 
-// The kernel lets nobody look, in one generation after the other. The loop goes on, it is said once,
-// and only a few threads are left behind.
+// The kernel lets nobody look, in one generation after the other. The loop goes on, it is said
+// once, and only a few threads are left behind.
 TEST(StillWatch, GoesOnWhereALookDoesNotComeBack) {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root";
     SilentFolder silent;

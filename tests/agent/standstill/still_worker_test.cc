@@ -78,8 +78,8 @@ TEST(StillWorker, TellsWhatItDoesOutside) {
     EXPECT_EQ(worker.doing(), Doing::meets);
 }
 
-// It has met the others, trains, and stands still in a collective later on. Where it was then does not
-// count.
+// It has met the others, trains, and stands still in a collective later on. Where it was then does
+// not count.
 TEST(StillWorker, ForgetsItsPlaceWhenItMoves) {
     StillWorker worker;
     for (int i = 0; i <= 10; ++i) worker.sampled(at(i), outside());

@@ -1,5 +1,5 @@
-// The pipe of a worker that reports without a pause. `while True: os.write(3, b"\n" * 65536)` in one
-// rank once stopped the output, the signals and the Beats of its node, so the lease passed.
+// The pipe of a worker that reports without a pause. `while True: os.write(3, b"\n" * 65536)` in
+// one rank once stopped the output, the signals and the Beats of its node, so the lease passed.
 #include "agent/workers/progress_pipe.h"
 
 #include <fcntl.h>

@@ -40,7 +40,8 @@ TEST(FileThread, WorksInOrderAndAnswersOnTheLoop) {
 }
 
 // Where no thread is to be had (ulimit -u), the work is done all the same, here and in order; a
-// thread takes over as soon as there is one. A stack that no address space can hold plays the limit.
+// thread takes over as soon as there is one. A stack that no address space can hold plays the
+// limit.
 TEST(FileThread, WorksWithoutAThread) {
     pthread_attr_t usual, impossible;
     ASSERT_EQ(pthread_getattr_default_np(&usual), 0);

@@ -58,8 +58,8 @@ TEST(PlanOutput, Labels) {
     EXPECT_EQ(planned({"--no-label"}).workers.output.label, Label::none);
 }
 
-// The lines of all nodes are read together, so each names its host and rank, also with one worker on
-// each node. Called as torchrun they look as there.
+// The lines of all nodes are read together, so each names its host and rank, also with one worker
+// on each node. Called as torchrun they look as there.
 TEST(PlanOutput, LabelsOfSeveralNodesNameTheHost) {
     const agent::OutputPlan one = planned({}, 1, false, 2).workers.output;
     EXPECT_EQ(one.label, Label::all);

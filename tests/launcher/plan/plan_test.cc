@@ -49,7 +49,8 @@ Result<Plan> plan(std::vector<std::string> words, std::optional<Allocation> allo
     return make_plan(parse_options(words, {}).value(), allocation, facts);
 }
 
-// PyTorch's flight recorders: a server in each worker only if asked for; NCCL's pipe not for torchrun.
+// PyTorch's flight recorders: a server in each worker only if asked for; NCCL's pipe not for
+// torchrun.
 TEST(Plan, FlightRecorders) {
     EXPECT_EQ(plan({})->recorders, (agent::RecorderOptions{false, true}));
     auto torchrun = host(8, 0);

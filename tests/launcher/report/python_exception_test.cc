@@ -17,8 +17,8 @@ TEST(PythonException, IsTheLineAfterTheTraceback) {
               "torch.cuda.OutOfMemoryError: CUDA out of memory.");
 }
 
-// The last lines begin in the middle of a long traceback, and the program's exit handlers print more
-// after it.
+// The last lines begin in the middle of a long traceback, and the program's exit handlers print
+// more after it.
 TEST(PythonException, IsFoundInAnExcerpt) {
     EXPECT_EQ(python_exception({"    f()", kFile, "    g()", "    ^^^", "KeyError: 'x'", "bye"}),
               "KeyError: 'x'");

@@ -190,8 +190,8 @@ TEST(Jobs, BeginsAnewWhenAllHaveGoneBeforeItBegan) {
 }
 
 // A ledger cannot be written. That attempt ends with a line, and the daemon goes on: other jobs run
-// on it. The node's connection is closed, so it calls again at once; ten calls show that it does not
-// wait for an answer each time.
+// on it. The node's connection is closed, so it calls again at once; ten calls show that it does
+// not wait for an answer each time.
 TEST(Jobs, LogsALedgerThatCannotBe) {
     Daemon daemon({LedgerPlace::Kind::directory, "/dev/null/root", {}});
     Node node(daemon, "job", "a");

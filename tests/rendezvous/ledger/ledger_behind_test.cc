@@ -1,5 +1,5 @@
-// The ledger of a job of one node, whose folder is written behind it: what is answered at once, what
-// waits for the folder, and what a folder does to it that is late, full or missing.
+// The ledger of a job of one node, whose folder is written behind it: what is answered at once,
+// what waits for the folder, and what a folder does to it that is late, full or missing.
 #include "rendezvous/ledger/ledger_behind.h"
 
 #include "tests/rendezvous/ledger/ledger_bench.h"

@@ -1,8 +1,8 @@
 // The real code of a ledger in etcd, with its client, on a cluster that fails (simulated_etcd.h).
 // What is promised: ledger_promises.h.
 //
-// DDPRUN_SEEDS is the number of seeds (default 40). Requests of several leaders run side by side, so
-// a seed may fail in some of its runs only.
+// DDPRUN_SEEDS is the number of seeds (default 40). Requests of several leaders run side by side,
+// so a seed may fail in some of its runs only.
 #include <functional>
 #include <map>
 #include <set>
@@ -71,8 +71,8 @@ class SimulatedLedger {
             place_.path + "/1/", kMark);
     }
 
-    // One question after the other. A create that failed is repeated with another entry, as a leader
-    // does that was in doubt and has decided anew.
+    // One question after the other. A create that failed is repeated with another entry, as a
+    // leader does that was in doubt and has decided anew.
     void ask(Leader& leader) {
         if (leader.asked == 0) ++busy_;
         if (++leader.asked > kQuestions || testing::Test::HasFailure()) {

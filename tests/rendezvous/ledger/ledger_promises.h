@@ -1,6 +1,6 @@
 // What every ledger promises (ledger.h), checked over all that several leaders propose and see: an
-// entry is created at most once, whole or not at all, and never changes; a won create is never lost;
-// a look finds what had begun before it.
+// entry is created at most once, whole or not at all, and never changes; a won create is never
+// lost; a look finds what had begun before it.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The real code of a ledger in a folder, on a file system that fails in every call, with other hosts
-// between any two calls (failing_calls.h). What is promised: ledger_promises.h.
+// The real code of a ledger in a folder, on a file system that fails in every call, with other
+// hosts between any two calls (failing_calls.h). What is promised: ledger_promises.h.
 //
 // DDPRUN_SEEDS is the number of seeds (default 100).
 #include <gtest/gtest.h>

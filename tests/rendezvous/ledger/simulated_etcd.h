@@ -25,8 +25,9 @@ class SimulatedEtcd {
 
     LedgerPlace place(const std::string& path) const;
 
-    // How requests fail from now on follows from the seed. `share`: how often; 0: never, and what is
-    // late is carried out at once. `silent`: some get no answer, which costs the client's patience.
+    // How requests fail from now on follows from the seed. `share`: how often; 0: never, and what
+    // is late is carried out at once. `silent`: some get no answer, which costs the client's
+    // patience.
     void fail(std::uint64_t seed, double share, bool silent = true);
     // Whether it lets in the user "job" with the password "word" only.
     void has_users(bool has);

@@ -61,8 +61,8 @@ TEST(LedgerClaim, DecidesWhoseALedgerIs) {
     const LedgerOwner first{"abc123", 0, 0}, second{"abc123", 1, 0};
     EXPECT_EQ(decide_use(claim, stopped, false, second), LedgerUse::ours) << "from the queue";
     EXPECT_EQ(decide_use(claim, stopped, false, first), LedgerUse::finished);
-    // Behind the entries one follows that cannot be read. A running job may rely on it, and a requeue
-    // does not prove that the earlier allocation has ended.
+    // Behind the entries one follows that cannot be read. A running job may rely on it, and a
+    // requeue does not prove that the earlier allocation has ended.
     EXPECT_EQ(decide_use(claim, none, true, requeued), LedgerUse::unreadable);
     EXPECT_EQ(decide_use(claim, running, true, ours), LedgerUse::unreadable);
     EXPECT_EQ(decide_use(claim, running, true, requeued), LedgerUse::unreadable);

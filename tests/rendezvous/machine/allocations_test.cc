@@ -1,6 +1,6 @@
 // Two allocations of one job as scripts of the rendezvous machine (PROTOCOL.md, rule 26). The lease
-// is 10 s, so a new allocation waits 30 s, and an old one looks each 4 s. "1: " before a line is the
-// session.
+// is 10 s, so a new allocation waits 30 s, and an old one looks each 4 s. "1: " before a line is
+// the session.
 #include <gmock/gmock.h>
 
 #include "tests/rendezvous/machine/machine_script.h"
@@ -271,8 +271,8 @@ TEST(Allocation, AnOlderOneEndsWhenItsCreateLosesToANewerOne) {
                 Contains("1: Finished 75"));
 }
 
-// The leader stood still from 1 to 6.5. Whatever it knew of the ledger is old, so the lease does not
-// grow until the ledger has answered a question that was asked after that.
+// The leader stood still from 1 to 6.5. Whatever it knew of the ledger is old, so the lease does
+// not grow until the ledger has answered a question that was asked after that.
 TEST(Allocation, AfterAStallTheLeaseGrowsOnlyWhenTheLedgerHasAnswered) {
     Script s(in_slurm(0));
     s.both_run();

@@ -15,8 +15,8 @@ using testing::Not;
 
 namespace {
 
-// Until a time, rank 0 waits in a collective, and rank 1 sleeps, since 2. Returns all that the Beats
-// bring.
+// Until a time, rank 0 waits in a collective, and rank 1 sleeps, since 2. Returns all that the
+// Beats bring.
 Lines stand_still(Script& s, double from, double until) {
     Lines all;
     const auto add = [&all](const Lines& lines) {

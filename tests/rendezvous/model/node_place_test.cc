@@ -68,8 +68,8 @@ TEST(NodePlace, CountsWithinTheRole) {
     EXPECT_EQ(places.at(node("c")).role_world_size, 6);
 }
 
-// All nodes hear where the store is. Only its own node hears who the others are: with all members for
-// all nodes the messages would grow by the square.
+// All nodes hear where the store is. Only its own node hears who the others are: with all members
+// for all nodes the messages would grow by the square.
 TEST(NodePlace, NamesTheStoreToAllAndTheMembersToItsNode) {
     const auto places = places_of(unequal());
     for (const auto& [id, place] : places) {

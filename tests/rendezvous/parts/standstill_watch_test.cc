@@ -174,7 +174,8 @@ TEST(StandstillWatch, SaysNothingOfWhatHasChanged) {
     EXPECT_FALSE(watch.asks());
 }
 
-// A rank that saves is seen to compute, then to wait for the disk, and so on. That is one standstill.
+// A rank that saves is seen to compute, then to wait for the disk, and so on. That is one
+// standstill.
 TEST(StandstillWatch, IsNotToldAgainForWhatARankDoes) {
     StandstillWatch watch;
     judged(watch, standstill(15));

@@ -86,7 +86,8 @@ TEST(RestartTimes, TheStartStandsInTheNextEntry) {
         << "contact of a was at 11.9, as b's start";
     EXPECT_EQ(end.totals.restarts, 1);
     EXPECT_EQ(sum(end.totals), sec(3)) << "from the failure at 10 to the progress at 13";
-    EXPECT_EQ(sum(watch.record(at(62), RestartCause::worker).totals), sec(3 + 2)) << "and another restart";
+    EXPECT_EQ(sum(watch.record(at(62), RestartCause::worker).totals), sec(3 + 2))
+        << "and another restart";
 }
 
 // A node repeats its marks on a new connection. A message that took longer makes a mark look later,
@@ -122,7 +123,8 @@ TEST(RestartTimes, WhoSaysNothingIsWaitedForInMet) {
     RestartWatch watch;
     watch.began(g0, at(1), {});
     watch.ended(at(2), at(10));
-    EXPECT_THAT(seconds(watch.record(at(12), RestartCause::worker).times), ElementsAre(8, 0, 0, 0, 2, 0, 0, 0));
+    EXPECT_THAT(seconds(watch.record(at(12), RestartCause::worker).times),
+                ElementsAre(8, 0, 0, 0, 2, 0, 0, 0));
 }
 
 // The first leader is lost, and the job's sums must not start again at 0. The new leader did not

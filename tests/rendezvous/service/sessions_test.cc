@@ -168,8 +168,8 @@ TEST(Sessions, GivesUpANodeThatDoesNotLeave) {
 }
 
 // The leader's own node, without a socket. Nothing is passed on from within a call, since the
-// machine must not be entered twice. After its close it hears nothing more, not even what was on its
-// way.
+// machine must not be entered twice. After its close it hears nothing more, not even what was on
+// its way.
 TEST(Sessions, TheOwnNodeTalksWithoutASocket) {
     asio::io_context loop;
     Leader leader(loop);
