@@ -7,11 +7,13 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <thread>
 
 #include "base/printable.h"
 #include "launcher/ctl/ask_job.h"
 #include "launcher/ctl/print_parts.h"
 #include "launcher/ctl/status_text.h"
+#include "launcher/options/option_values.h"
 #include "rendezvous/control/job_events.h"
 
 namespace ddprun::launcher {
@@ -118,6 +120,28 @@ Result<std::string> ask_drain(const CtlCall& call) {
     control::DrainRequest request;
     request.set_node(call.words.front());
     return act(call, *job, request, &Stub::Drain);
+}
+
+Result<> ask_top(const CtlCall& call, const std::function<std::size_t()>& rows,
+                 const std::function<bool(const std::string&)>& print) {
+    const auto every = read_seconds(call.has("every") ? call.value("every") : "2");
+    if (!every || *every < std::chrono::milliseconds{100})
+        return usage_error("--every=" + call.value("every") + ": give 0.1 seconds or more");
+    auto job = find(call);
+    if (!job) return job.error();
+    StepRate rate;
+    for (bool first = true;; first = false) {
+        const auto now = look(*job, first ? kLookWithin : kNextLeaderWithin);
+        const std::string end = end_sentence(job->job());
+        if (!now && !first && !end.empty()) {
+            if (!call.has("json")) print(printable(end) + "\n");
+            return {};
+        }
+        if (!now) return now.error();
+        const auto steps = rate.at(*now);
+        if (!print(call.has("json") ? status_json(*now) : top_text(*now, steps, rows()))) return {};
+        std::this_thread::sleep_for(*every);
+    }
 }
 
 Result<> ask_events(const CtlCall& call, const std::function<bool(const std::string&)>& print) {

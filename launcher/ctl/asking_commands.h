@@ -3,6 +3,7 @@
 // Thread: blocks its caller. Possible errors: those of ask_job.h.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 
@@ -17,6 +18,11 @@ Result<std::string> ask_why(const CtlCall& call);
 Result<std::string> ask_stop(const CtlCall& call);
 Result<std::string> ask_restart(const CtlCall& call);
 Result<std::string> ask_drain(const CtlCall& call);
+
+// Gives a table again and again to `print`, until the job has ended or the reader is gone. `rows`:
+// how many lines the reader sees at once; 0: as many as there are.
+Result<> ask_top(const CtlCall& call, const std::function<std::size_t()>& rows,
+                 const std::function<bool(const std::string&)>& print);
 
 // Gives each piece of text to `print`, which says whether the reader is still there. Without
 // --follow only how the job stands now.

@@ -55,6 +55,11 @@ constexpr OptionRow kEvents[] = {
      .help = "Go on until the job ends, also when another node leads"},
 };
 
+constexpr OptionRow kTop[] = {
+    kSecretFile,
+    {.name = "every", .placeholder = "SECONDS", .default_text = "2", .help = "Between two looks"},
+};
+
 constexpr Command kCommands[] = {
     {.name = "status",
      .what = "Show how a running job stands",
@@ -63,6 +68,11 @@ constexpr Command kCommands[] = {
              "than 40 nodes only those are shown that do not run. Of several jobs that of "
              "SLURM_JOB_ID is meant, or choose with --ledger.",
      .rows = kAsking},
+    {.name = "top",
+     .what = "Show how a running job stands, again and again",
+     .help = "Shows what status shows, and the steps a second, until the job ends. On a terminal "
+             "one page stands and changes; else the tables follow each other.",
+     .rows = kTop},
     {.name = "why",
      .what = "Say why a running job does not go on",
      .help = "Says what the job waits for, or for which rank the others wait.",
@@ -122,6 +132,7 @@ constexpr ManualRow kVariables[] = {
 };
 constexpr ManualRow kExamples[] = {
     {"ddpctl status", "how the job stands that was started in this folder"},
+    {"ddpctl top", "the same, again and again"},
     {"ddpctl events -f --json", "what happens in it, for programs"},
     {"ddpctl jobs", "the jobs that were started in this folder"},
     {"ddpctl history --ledger=.ddprun/lab.8812.0", "what happened to that job, and when"},

@@ -1,4 +1,5 @@
 // ddpctl's main(): from the command line to the command that is meant.
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -104,6 +105,28 @@ int run_asking(const CtlCall& call) {
     return text ? print(*text) : fail_asked(text.error());
 }
 
+// The height of the terminal; 0: standard output is none.
+std::size_t rows_of_terminal() {
+    winsize size{};
+    return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
+}
+
+int run_top(const CtlCall& call) {
+    int code = 0;
+    bool first = true;
+    const auto told = launcher::ask_top(call, rows_of_terminal, [&](const std::string& text) {
+        // Home, and clear to the end: the page stands where it stood.
+        const char* before = call.has("json")         ? ""
+                             : rows_of_terminal() > 0 ? "\x1b[H\x1b[J"
+                             : first                  ? ""
+                                                      : "\n";
+        first = false;
+        code = print(before + text);
+        return code == 0;
+    });
+    return told ? code : fail_asked(told.error());
+}
+
 int run_events(const CtlCall& call) {
     int code = 0;
     const auto told = launcher::ask_events(call, [&code](const std::string& text) {
@@ -120,6 +143,7 @@ struct Runner {
 };
 constexpr Runner kRunners[] = {
     {"status", run_asking<launcher::ask_status>},
+    {"top", run_top},
     {"why", run_asking<launcher::ask_why>},
     {"events", run_events},
     {"stop", run_asking<launcher::ask_stop>},

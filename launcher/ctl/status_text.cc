@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <utility>
 
 #include "base/count_text.h"
 #include "base/printable.h"
@@ -17,6 +16,8 @@ namespace ddprun::launcher {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr Duration kRateOver = std::chrono::seconds{30};
 
 std::string line(const char* head, const std::string& text) {
     std::string column = head;
@@ -48,7 +49,7 @@ std::string why_of(const control::Node& node, const control::StatusReply& job) {
            (node.heard() > 0 ? ", last heard " + ago(node.heard(), job) + " ago" : "");
 }
 
-std::string nodes_text(const control::StatusReply& job, std::size_t most_nodes) {
+std::string nodes_text(const control::StatusReply& job, std::size_t most_nodes = 40) {
     std::vector<std::vector<Cell>> rows{{{"NODE"}, {"STATE"}, {"RANKS"}, {"WHY"}}};
     const bool all = static_cast<std::size_t>(job.nodes_size()) <= most_nodes;
     std::int64_t left_out = 0;
@@ -65,14 +66,19 @@ std::string nodes_text(const control::StatusReply& job, std::size_t most_nodes) 
            (left_out > 0 ? "and " + count_text(left_out, "node") + " more\n" : "");
 }
 
+std::string rate_text(double steps) {
+    char text[48];
+    std::snprintf(text, sizeof text, "%.3g steps a second", steps);
+    return text;
+}
+
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 Json time_or_null(std::int64_t since_1970) {
     return since_1970 > 0 ? Json(utc_text(Duration{since_1970})) : Json();
 }
 
-}  // namespace
-
-std::string status_text(const control::StatusReply& job, std::size_t most_nodes) {
+// What stands above the nodes.
+std::string head_text(const control::StatusReply& job, std::optional<double> steps) {
     std::string text = line("job", job.run_id() + ", led by " + job.leader());
     if (job.has_ended())
         text += line("ended", "with code " + std::to_string(job.ended().code()) + ": " +
@@ -88,9 +94,37 @@ std::string status_text(const control::StatusReply& job, std::size_t most_nodes)
         text += line("progress", "step " + std::to_string(job.step()) +
                                      (job.snapshot() >= 0
                                           ? ", snapshot of step " + std::to_string(job.snapshot())
-                                          : ""));
+                                          : "") +
+                                     (steps ? ", " + rate_text(*steps) : ""));
     if (job.has_ends()) text += line("time left", age_text(Duration{job.ends() - job.now()}));
-    return text + nodes_text(job, most_nodes);
+    return text;
+}
+
+}  // namespace
+
+std::string status_text(const control::StatusReply& job, std::size_t most_nodes) {
+    return head_text(job, std::nullopt) + nodes_text(job, most_nodes);
+}
+
+std::string top_text(const control::StatusReply& job, std::optional<double> steps,
+                     std::size_t rows) {
+    const std::string head = head_text(job, steps);
+    // The heading of the table, the count of those left out, and the line of the cursor.
+    const auto used = static_cast<std::size_t>(std::ranges::count(head, '\n')) + 3;
+    if (rows == 0) return head + nodes_text(job);
+    return head + nodes_text(job, rows > used ? rows - used : 1);
+}
+
+std::optional<double> StepRate::at(const control::StatusReply& job) {
+    if (job.generation() != generation_ || job.step() < 0) looks_.clear();
+    generation_ = job.generation();
+    if (job.step() < 0) return std::nullopt;
+    looks_.push_back({job.now(), job.step()});
+    while (looks_.size() > 2 && looks_[1].at <= job.now() - kRateOver.count()) looks_.pop_front();
+    const Look& first = looks_.front();
+    if (job.now() <= first.at) return std::nullopt;
+    return static_cast<double>(job.step() - first.step) /
+           std::chrono::duration<double>(Duration{job.now() - first.at}).count();
 }
 
 std::string status_json(const control::StatusReply& job) {

@@ -52,6 +52,22 @@ ctl status --json
 expect_code 0
 expect_in "$work/ctl.out" '"state": "running"'
 
+say "ddpctl top: tables that follow each other, and one page on a terminal"
+"$ddpctl" top --every=0.2 --ledger="$ledger" --secret-file="$work/ours" >"$work/top.out" 2>"$work/top.err" &
+top=$!
+three_tables() { (($(grep -c '^job  ' "$work/top.out") >= 3)); }
+wait_until 20 three_tables || { kill "$top"; fail "no three tables"; }
+kill "$top"
+wait "$top" 2>/dev/null || true
+expect_in "$work/top.out" '^generation  0 runs since '
+expect_not_in "$work/top.out" $'\x1b'
+TERM=xterm script -qec "stty rows 30; exec $ddpctl top --every=0.2 --ledger=$ledger --secret-file=$work/ours" /dev/null \
+    >"$work/page.out" 2>&1 </dev/null &
+top=$!
+wait_until 20 has "$work/page.out" $'^\x1b\\[H\x1b\\[Jjob  ' || { kill "$top"; fail "no page"; }
+kill "$top"
+wait "$top" 2>/dev/null || true
+
 say "events are followed from here on; a third node is taken in"
 "$ddpctl" events -f --ledger="$ledger" --secret-file="$work/ours" >"$work/events.out" 2>"$work/events.err" &
 events=$!

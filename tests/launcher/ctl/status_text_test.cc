@@ -42,6 +42,37 @@ TEST(StatusText, OfManyNodesShowsThoseThatDoNotRun) {
     EXPECT_THAT(text, HasSubstr("and 1001 nodes more\n"));
 }
 
+// Of a page with twelve lines six are for nodes.
+TEST(TopText, FitsIntoThePage) {
+    control::StatusReply job = running();
+    job.set_step(1200);
+    for (int i = 0; i < 100; ++i) add_node(job, "m" + std::to_string(i), "running", "", 8 + 4 * i);
+    const std::string text = top_text(job, 3.25, 15);
+    EXPECT_THAT(text, HasSubstr("progress    step 1200, 3.25 steps a second\n"));
+    EXPECT_LT(std::ranges::count(text, '\n'), 15);
+    EXPECT_THAT(text, HasSubstr("nodes more\n"));
+    // A page that is too small has the head at least.
+    EXPECT_THAT(top_text(job, std::nullopt, 2), HasSubstr("progress    step 1200\n"));
+    EXPECT_THAT(top_text(job, std::nullopt, 0), Not(HasSubstr("steps a second")));
+}
+
+TEST(StepRate, IsThatOfTheLastHalfMinute) {
+    StepRate rate;
+    control::StatusReply job = running();
+    EXPECT_FALSE(rate.at(job)) << "no step is reported";
+    const auto at = [&](int second, std::int64_t step) {
+        job.set_now(kNow + second * kSecond);
+        job.set_step(step);
+        return rate.at(job);
+    };
+    EXPECT_FALSE(at(0, 100)) << "one look is not enough";
+    EXPECT_DOUBLE_EQ(*at(10, 200), 10);
+    EXPECT_DOUBLE_EQ(*at(30, 200), 100.0 / 30);
+    EXPECT_DOUBLE_EQ(*at(40, 200), 0) << "it has stood still for half a minute";
+    job.set_generation(3);
+    EXPECT_FALSE(at(50, 150)) << "it began anew";
+}
+
 TEST(StatusText, NobodyWritesToTheTerminalThroughIt) {
     control::StatusReply job = running();
     job.set_last_failure("bad\x1b[2J\nthing");
