@@ -106,11 +106,11 @@ std::string history_text(const FoundJob& job, const rendezvous::LedgerHistory& h
     if (history.entries.empty()) return text;
     for (const std::string& line : rendezvous::time_lines(history.entries.back().entry))
         text += line + "\n";
-    // An entry that begins an allocation has none.
-    const rendezvous::RestartTotals& totals =
-        std::ranges::max_element(history.entries, {}, [](const DatedEntry& dated) {
-            return dated.entry.restart.totals.restarts;
-        })->entry.restart.totals;
+    // The newest that has them: an entry that begins an allocation has none.
+    rendezvous::RestartTotals totals;
+    for (const DatedEntry& dated : history.entries)
+        if (dated.entry.restart.totals.restarts >= totals.restarts)
+            totals = dated.entry.restart.totals;
     if (totals.restarts == 0) return text;
     text += rendezvous::summary_of(totals) + "\n";
     for (const std::string& line : rendezvous::phases_of(totals)) text += printable(line) + "\n";

@@ -122,7 +122,7 @@ int run_top(const CtlCall& call) {
                                                       : "\n";
         first = false;
         code = print(before + text);
-        return code == 0;
+        return code == 0 && std::ferror(stdout) == 0;  // a reader that has gone is no error
     });
     return told ? code : fail_asked(told.error());
 }
@@ -131,7 +131,7 @@ int run_events(const CtlCall& call) {
     int code = 0;
     const auto told = launcher::ask_events(call, [&code](const std::string& text) {
         code = print(text);
-        return code == 0;
+        return code == 0 && std::ferror(stdout) == 0;  // a reader that has gone is no error
     });
     return told ? code : fail_asked(told.error());
 }

@@ -112,7 +112,12 @@ std::string top_text(const control::StatusReply& job, std::optional<double> step
     // The heading of the table, the count of those left out, and the line of the cursor.
     const auto used = static_cast<std::size_t>(std::ranges::count(head, '\n')) + 3;
     if (rows == 0) return head + nodes_text(job);
-    return head + nodes_text(job, rows > used ? rows - used : 1);
+    std::string text = head + nodes_text(job, rows > used ? rows - used : 1);
+    // What does not fit would scroll the beginning away.
+    std::size_t end = 0;
+    for (std::size_t line = 1; line < rows && end < text.size(); ++line)
+        end = text.find('\n', end) + 1;
+    return text.substr(0, end);
 }
 
 std::optional<double> StepRate::at(const control::StatusReply& job) {

@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <utility>
 
+#include "base/count_text.h"
 #include "base/loop/child_program.h"
 #include "base/loop/run_loop_until.h"
 #include "base/system/boot_clock.h"
@@ -14,16 +15,17 @@ namespace ddprun::launcher {
 namespace {
 
 constexpr auto kLook = std::chrono::milliseconds{250};
-constexpr auto kCallLimit = std::chrono::seconds{30};  // launcher/README.md promises it
 constexpr std::size_t kWaiting = 100;
 
 }  // namespace
 
-EventProgram::EventProgram(boost::asio::io_context& loop, std::string program, Look look, Warn warn)
+EventProgram::EventProgram(boost::asio::io_context& loop, std::string program, Look look, Warn warn,
+                           const Limits& limits)
     : loop_(loop),
       program_(std::move(program)),
       look_(std::move(look)),
       warn_(std::move(warn)),
+      limits_(limits),
       timer_(loop) {}
 
 void EventProgram::begin() {
@@ -65,7 +67,9 @@ void EventProgram::call_next() {
     if (const int left_out = std::exchange(left_out_, 0); left_out > 0)
         event.insert(event.rfind('}'), ",\"left_out\":" + std::to_string(left_out));
     boost::asio::co_spawn(
-        loop_, run_program({program_}, std::move(event), kCallLimit, StandardError::ours),
+        loop_,
+        run_program({program_}, std::move(event), ends_ ? limits_.last : limits_.call,
+                    StandardError::ours),
         [this, alive = std::weak_ptr(alive_)](std::exception_ptr, Result<ProgramResult> result) {
             if (!alive.lock()) return;
             called(!result             ? result.error().sentence()
@@ -79,17 +83,24 @@ void EventProgram::call_next() {
 void EventProgram::called(const std::string& why) {
     calling_ = false;
     if (!why.empty() && !std::exchange(warned_, true))
-        warn_("--on-event: " + why + "; further failures are not told");
+        warn_("--on-event: " + why + "; further failures of this program are not told");
     call_next();
 }
 
 void EventProgram::finish(const rendezvous::Ending& ending) {
     timer_.cancel();
     look(ending);
-    run_loop_until(loop_, idle_, kCallLimit);
-    if (!idle_)
-        warn_("--on-event: " + std::to_string(waiting_.size()) +
-              " events were not told: " + program_ + " did not end in time");
+    ends_ = true;
+    run_loop_until(loop_, idle_, limits_.due);
+    if (!idle_) {
+        const std::size_t left_out = waiting_.empty() ? 0 : waiting_.size() - 1;
+        left_out_ += static_cast<int>(left_out);
+        if (left_out > 0) waiting_.erase(waiting_.begin(), waiting_.end() - 1);
+        warn_("--on-event: " + program_ + " is slow or hangs; " + count_text(left_out, "event") +
+              " before the end left out");
+        run_loop_until(loop_, idle_, limits_.call + limits_.last);
+    }
+    if (!idle_) warn_("--on-event: " + program_ + " did not get the end of the job in time");
     alive_.reset();
 }
 

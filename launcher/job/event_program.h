@@ -2,7 +2,9 @@
 //
 // The job never waits for it. The program runs beside the job, one call at a time, and is killed
 // after 30 s. Meanwhile 100 events wait; of more the oldest are left out, and the next one says how
-// many ("left_out"). At the end of the job the calls that are due have 30 s together.
+// many ("left_out"). At the end of the job the calls that are due have 20 s together. Then all
+// events but the end are left out, and the end is told as soon as the call that runs has ended,
+// which is within 30 s of its start.
 //
 // Events are what has changed between two looks at the job (job_events.h), four times a second. A
 // node that becomes the leader begins with how the job stands.
@@ -17,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "proto/control.pb.h"
 #include "rendezvous/model/job_status.h"
@@ -28,8 +31,16 @@ class EventProgram {
     using Look = std::function<std::optional<rendezvous::JobStatus>()>;  // nothing: another leads
     using Warn = std::function<void(const std::string&)>;
 
+    struct Limits {
+        Duration call = std::chrono::seconds{30};
+        // At the end: all calls that are due; and one call, after that.
+        Duration due = std::chrono::seconds{20}, last = std::chrono::seconds{10};
+    };
     // Nothing is done before begin().
-    EventProgram(boost::asio::io_context& loop, std::string program, Look look, Warn warn);
+    EventProgram(boost::asio::io_context& loop, std::string program, Look look, Warn warn)
+        : EventProgram(loop, std::move(program), std::move(look), std::move(warn), Limits()) {}
+    EventProgram(boost::asio::io_context& loop, std::string program, Look look, Warn warn,
+                 const Limits& limits);
     void begin();
     // The job has ended. The loop must not be running; this runs it until the last call has ended.
     void finish(const rendezvous::Ending& ending);
@@ -44,12 +55,14 @@ class EventProgram {
     const std::string program_;
     Look look_;
     Warn warn_;
+    const Limits limits_;
     boost::asio::steady_timer timer_;
     std::optional<control::StatusReply> before_;
     std::deque<std::string> waiting_;
     int left_out_ = 0;
     bool calling_ = false;
     bool warned_ = false;
+    bool ends_ = false;
     bool idle_ = true;  // nothing waits, and no call runs
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

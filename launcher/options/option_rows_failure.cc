@@ -109,7 +109,7 @@ constexpr OptionRow kFailure[] = {
      .help =
          "The leading node calls this program for each event of the job (generations, failures, "
          "waits, standstills, the end), which it gets as JSON on its standard input. The job "
-         "never waits for it",
+         "never waits for it, but ddprun at its end, for 50 s at most",
      .set = text<&Options::on_event>},
     {.name = "signals-to-handle",
      .placeholder = "NAME,...",

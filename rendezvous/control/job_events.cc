@@ -29,9 +29,15 @@ std::vector<JobEvent> events_between(const control::StatusReply* before,
     if (!events.empty()) events.back().sentence += " leads";
     changed(events, "stopping", old.stopping(), now.stopping());
     const bool ran = before && old.runs();
-    if (ran && (!now.runs() || now.generation() != old.generation()))
-        events.push_back({"generation", "generation " + std::to_string(old.generation()) +
-                                            " has ended: " + now.last_failure()});
+    const bool next = now.generation() != old.generation();
+    if (ran && (!now.runs() || next)) {
+        // Without a failure of its own the last one that is told is what made it necessary.
+        const std::string& why = next ? now.cause() : now.last_failure();
+        events.push_back({"generation",
+                          "generation " + std::to_string(old.generation()) + " has ended" +
+                              (why.empty() || why == old.cause() ? "" : ": " + why),
+                          old.generation()});
+    }
     if (now.runs() && (!ran || now.generation() != old.generation()))
         events.push_back({"generation", "generation " + std::to_string(now.generation()) +
                                             " runs with " + count_text(now.world_size(), "worker") +
@@ -49,6 +55,8 @@ std::vector<JobEvent> events_between(const control::StatusReply* before,
         events.push_back({"end", "the job has ended with code " +
                                      std::to_string(now.ended().code()) + ": " +
                                      now.ended().sentence()});
+    for (JobEvent& event : events)
+        if (event.generation < 0) event.generation = now.generation();
     return events;
 }
 
@@ -62,7 +70,7 @@ std::string event_json(const JobEvent& event, const control::StatusReply& at) {
                     {"event", event.kind},
                     {"sentence", event.sentence},
                     {"run_id", at.run_id()},
-                    {"generation", at.generation() >= 0 ? Json(at.generation()) : Json()}};
+                    {"generation", event.generation >= 0 ? Json(event.generation) : Json()}};
     return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -1,6 +1,7 @@
 // What has happened in a job between two looks at it: for ddpctl events, and for --on-event. Pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@ namespace ddprun::rendezvous {
 struct JobEvent {
     std::string kind;  // "leader", "generation", "waiting", "stopping", "standstill", "node", "end"
     std::string sentence;
+    std::int64_t generation = -1;  // that it is about; -1: there is none yet
 };
 
 // `before`: null at the first look.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/count_text.h"
 
@@ -28,7 +29,9 @@ bool has_succeeded(const LedgerEntry& entry) {
 // Between the entry of a generation and the next one of the same allocation.
 void share_out(TimeSpent& spent, const LedgerEntry& next, Duration left, Duration over,
                Duration unsaved) {
-    spent.restarting += take(left, over);
+    const Duration met = std::min(took(next, RestartPhase::met), over);
+    spent.restarting += take(left, over - met);
+    spent.waiting += take(left, met);
     spent.importing +=
         take(left, took(next, RestartPhase::started) + took(next, RestartPhase::contact));
     spent.setting_up += take(left, took(next, RestartPhase::progress));
@@ -54,7 +57,9 @@ TimeRecord time_until(const LedgerEntry& next, const LedgerEntry* newest, const 
     if (next.takes_over()) return record;
     Duration between = std::max(facts.now - record.at, Duration{});
     record.at += between;
-    record.saves |= facts.saves;
+    // The first snapshot: the generations before it have begun anew, each time.
+    if (!std::exchange(record.saves, record.saves || facts.saves) && facts.saves)
+        record.spent.lost += std::exchange(record.spent.training, {});
     if (!newest || !(newest->makes_generation() || newest->takes_over()))
         record.spent.waiting += between;
     else if (newest->requeue != next.requeue)

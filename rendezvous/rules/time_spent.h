@@ -3,7 +3,8 @@
 // Each ledger entry has the sums from the job's begin to itself, so that the next leader, the next
 // allocation and a reader of the newest entry go on with them. The time between two entries is
 // shared out when the second one is proposed: what the restart took and what the start before it
-// took is measured (restart_times.h), and the rest is training. The parts add up exactly.
+// took is measured (restart_times.h), and the rest is training. The parts add up exactly. A job
+// that reports its first snapshot has lost all training of the generations before.
 //
 // A takeover shares out nothing: its generation goes on.
 #pragma once

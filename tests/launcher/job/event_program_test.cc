@@ -108,6 +108,24 @@ TEST_F(EventProgramTest, IsNeverWaitedFor) {
     EXPECT_EQ(left_out_, 4) << "three of the nodes, and one more for the end";
 }
 
+// It hangs in every call but the last one.
+TEST_F(EventProgramTest, TheEndIsToldAfterOneThatHangs) {
+    const std::string path =
+        program("grep -q '\"event\":\"end\"' " + (folder_ / "event.$$") + " || exec sleep 300");
+    events_.emplace(
+        loop_, path, [this] { return job_; },
+        [this](const std::string& line) { warnings_.push_back(line); },
+        EventProgram::Limits{.call = std::chrono::seconds{2},
+                             .due = std::chrono::milliseconds{10}});
+    events_->begin();
+    job_->waiting_for = "waiting for n2";
+    events_->finish(rendezvous::ended(rendezvous::Verdict::succeeded, 0, "all is well"));
+    EXPECT_THAT(told(), ElementsAre("n1 leads", HasSubstr("has ended with code 0")));
+    EXPECT_EQ(left_out_, 1);
+    EXPECT_THAT(warnings_,
+                testing::Contains(HasSubstr("slow or hangs; 1 event before the end left out")));
+}
+
 TEST_F(EventProgramTest, ItsFailureIsToldOnce) {
     EventProgram& events = start(program("exit 3"));
     EXPECT_TRUE(run_until(loop_, [&] { return !warnings_.empty(); }));

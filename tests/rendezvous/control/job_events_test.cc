@@ -46,7 +46,7 @@ TEST(Events, TellOfAGenerationThatFollowedAtOnce) {
 }
 
 TEST(Events, AreOneLineEachInJson) {
-    const std::string json = event_json({"node", "n2 is \xff gone"}, running());
+    const std::string json = event_json({"node", "n2 is \xff gone", 2}, running());
     EXPECT_EQ(std::ranges::count(json, '\n'), 1);
     EXPECT_THAT(json, HasSubstr("\"event\":\"node\""));
     EXPECT_THAT(json, HasSubstr("\"run_id\":\"8812\",\"generation\":2}"));

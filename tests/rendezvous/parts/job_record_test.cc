@@ -62,9 +62,10 @@ TEST(JobRecord, CountsTimeAndCauses) {
     one.next_because("rank 1 exited with 1", RestartCause::worker);
     LedgerEntry second = of_two_hosts(1);
     one.write(second, at(63), &first, {}, facts);
+    // Nobody has said that its workers were gone: all but noticing counts as waiting for nodes.
     EXPECT_EQ(
         second.time.spent,
-        (TimeSpent{.waiting = sec(2), .training = sec(47), .lost = sec(10), .restarting = sec(3)}));
+        (TimeSpent{.waiting = sec(4), .training = sec(47), .lost = sec(10), .restarting = sec(1)}));
     EXPECT_EQ(second.restart.totals.causes[0], 1);
     // The next leader's clock shows other numbers, and it has seen no snapshot.
     JobRecord other(sec(0), at(1050));

@@ -94,6 +94,27 @@ TEST(TimeSpent, WhatNoSnapshotHasKeptIsLost) {
     EXPECT_EQ(job.spent().training, 165s);
 }
 
+// Two generations fail before the first snapshot of the job.
+TEST(TimeSpent, WhatWasBeforeTheFirstSnapshotIsLost) {
+    Job job;
+    job.generation(0s).generation(50s, failed(0s)).generation(80s, failed(0s));
+    EXPECT_EQ(job.spent(), (TimeSpent{.training = 80s})) << "nobody knows";
+    job.ends(Verdict::succeeded, 200s, failed_after(0s, 20s));
+    EXPECT_EQ(job.spent(), (TimeSpent{.training = 120s, .lost = 80s}));
+}
+
+// A host was lost, and the others waited for it.
+TEST(TimeSpent, WaitingForANodeIsNoRestarting) {
+    LedgerEntry first, next;
+    first.act = next.act = MakesGeneration{};
+    first.time = {kToday, kToday, false, {}};
+    next.restart.times[static_cast<std::size_t>(RestartPhase::met)].took = 40s;
+    TimeFacts facts = failed(45s);
+    facts.now = kToday + 100s;
+    EXPECT_EQ(time_until(next, &first, facts).spent,
+              (TimeSpent{.waiting = 40s, .training = 55s, .restarting = 5s}));
+}
+
 // It was stopped with work left, and waited in the queue.
 TEST(TimeSpent, TimeBetweenTwoAllocationsIsWaiting) {
     Job job;
