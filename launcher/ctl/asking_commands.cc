@@ -132,14 +132,15 @@ Result<> ask_top(const CtlCall& call, const std::function<std::size_t()>& rows,
     StepRate rate;
     for (bool first = true;; first = false) {
         const auto now = look(*job, first ? kLookWithin : kNextLeaderWithin);
-        const std::string end = end_sentence(job->job());
-        if (!now && !first && !end.empty()) {
+        if (!now) {
+            const std::string end = end_sentence(job->job());
+            if (first || end.empty()) return now.error();
             if (!call.has("json")) print(printable(end) + "\n");
             return {};
         }
-        if (!now) return now.error();
         const auto steps = rate.at(*now);
-        if (!print(call.has("json") ? status_json(*now) : top_text(*now, steps, rows()))) return {};
+        if (!print(call.has("json") ? status_json(*now, -1) : top_text(*now, steps, rows())))
+            return {};
         std::this_thread::sleep_for(*every);
     }
 }

@@ -37,6 +37,13 @@ std::string generation_text(const control::StatusReply& job) {
            count_text(job.world_size(), "worker");
 }
 
+// What ended this generation, or the one before.
+const std::string& last_failure(const control::StatusReply& job) {
+    static const std::string kNone;
+    if (!job.ended_by().empty()) return job.ended_by();
+    return job.generation() > 0 ? job.cause() : kNone;
+}
+
 std::string ranks_of(const control::Node& node) {
     if (node.first_rank() < 0) return "-";
     const int last = node.first_rank() + node.workers() - 1;
@@ -89,7 +96,7 @@ std::string head_text(const control::StatusReply& job, std::optional<double> ste
     if (!job.standstill().empty()) text += line("standstill", job.standstill());
     text += line("restarts", std::to_string(job.restarts()) + " of " +
                                  std::to_string(job.max_restarts()) + " used");
-    if (!job.last_failure().empty()) text += line("failure", job.last_failure());
+    if (const std::string& last = last_failure(job); !last.empty()) text += line("failure", last);
     if (job.step() >= 0)
         text += line("progress", "step " + std::to_string(job.step()) +
                                      (job.snapshot() >= 0
@@ -132,7 +139,7 @@ std::optional<double> StepRate::at(const control::StatusReply& job) {
            std::chrono::duration<double>(Duration{job.now() - first.at}).count();
 }
 
-std::string status_json(const control::StatusReply& job) {
+std::string status_json(const control::StatusReply& job, int indent) {
     Json nodes = Json::array();
     for (const control::Node& node : job.nodes())
         nodes.push_back({{"name", node.name()},
@@ -160,14 +167,14 @@ std::string status_json(const control::StatusReply& job) {
     json["waiting_for"] = text_or_null(job.waiting_for());
     json["stopping"] = text_or_null(job.stopping());
     json["standstill"] = text_or_null(job.standstill());
-    json["last_failure"] = text_or_null(job.last_failure());
+    json["last_failure"] = text_or_null(last_failure(job));
     json["ends"] = job.has_ends() ? time_or_null(job.ends()) : Json();
     json["ended"] = job.has_ended()
                         ? Json{{"code", job.ended().code()}, {"sentence", job.ended().sentence()}}
                         : Json();
     json["now"] = time_or_null(job.now());
     json["nodes"] = std::move(nodes);
-    return json_text(json);
+    return json_text(json, indent);
 }
 
 }  // namespace ddprun::launcher

@@ -18,7 +18,7 @@ std::string status_text(const control::StatusReply& job, std::size_t most_nodes 
 // nodes as there is room for. `steps`: a second, where it is known.
 std::string top_text(const control::StatusReply& job, std::optional<double> steps,
                      std::size_t rows);
-std::string status_json(const control::StatusReply& job);
+std::string status_json(const control::StatusReply& job, int indent = 2);  // -1: one line
 
 // How many steps a job makes in a second, over the last half minute in which somebody looked.
 class StepRate {

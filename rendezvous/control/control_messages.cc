@@ -37,7 +37,7 @@ control::StatusReply to_reply(const JobStatus& job, const std::optional<Ending>&
     reply.set_waiting_for(job.waiting_for);
     reply.set_stopping(job.stopping);
     reply.set_standstill(job.standstill);
-    reply.set_last_failure(job.last_failure);
+    reply.set_ended_by(job.ended_by);
     if (job.ends) reply.set_ends(job.ends->count());
     for (const NodeStatus& node : job.nodes) set(*reply.add_nodes(), node);
     if (ended) {
@@ -53,7 +53,7 @@ control::WhyReply why(const JobStatus& job) {
     for (const std::string* sentence : {&job.stopping, &job.waiting_for, &job.standstill})
         if (!sentence->empty()) reply.add_sentences(*sentence);
     // What ended the last generation says why the job waits.
-    if (!job.runs && !job.last_failure.empty()) reply.add_sentences(job.last_failure);
+    if (!job.runs && !job.ended_by.empty()) reply.add_sentences(job.ended_by);
     return reply;
 }
 

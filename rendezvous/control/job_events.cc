@@ -31,14 +31,16 @@ std::vector<JobEvent> events_between(const control::StatusReply* before,
     const bool ran = before && old.runs();
     const bool next = now.generation() != old.generation();
     if (ran && (!now.runs() || next)) {
-        // Without a failure of its own the last one that is told is what made it necessary.
-        const std::string& why = next ? now.cause() : now.last_failure();
+        // What made the next one necessary, unless others came between two looks.
+        const std::string why = !next                                      ? now.ended_by()
+                                : now.generation() == old.generation() + 1 ? now.cause()
+                                                                           : "";
         events.push_back({"generation",
                           "generation " + std::to_string(old.generation()) + " has ended" +
-                              (why.empty() || why == old.cause() ? "" : ": " + why),
+                              (why.empty() ? "" : ": " + why),
                           old.generation()});
     }
-    if (now.runs() && (!ran || now.generation() != old.generation()))
+    if (now.runs() && (!ran || next))
         events.push_back({"generation", "generation " + std::to_string(now.generation()) +
                                             " runs with " + count_text(now.world_size(), "worker") +
                                             ": " + now.cause()});

@@ -44,9 +44,8 @@ JobStatus MachineState::status(Time now) const {
     if (any_generation()) {
         job.cause = top()->assignment.cause;
         job.world_size = top()->assignment.world_size;
-        if (newest().value > 0) job.last_failure = job.cause;
-        if (facts.interrupted()) job.last_failure = facts.interrupted()->what.sentence;
-        if (facts.failure()) job.last_failure = facts.failure().outcome().sentence;
+        if (facts.interrupted()) job.ended_by = facts.interrupted()->what.sentence;
+        if (facts.failure()) job.ended_by = facts.failure().outcome().sentence;
     }
     for (const auto& [id, node] : roster.nodes())
         if (node.beat.running == newest()) job.step = std::max(job.step, node.beat.step);

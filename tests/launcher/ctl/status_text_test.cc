@@ -75,7 +75,7 @@ TEST(StepRate, IsThatOfTheLastHalfMinute) {
 
 TEST(StatusText, NobodyWritesToTheTerminalThroughIt) {
     control::StatusReply job = running();
-    job.set_last_failure("bad\x1b[2J\nthing");
+    job.set_ended_by("bad\x1b[2J\nthing");
     EXPECT_THAT(status_text(job), Not(HasSubstr("\x1b")));
     EXPECT_THAT(status_text(job), HasSubstr("failure     bad"));
     EXPECT_THAT(status_json(job), Not(HasSubstr("\x1b")));

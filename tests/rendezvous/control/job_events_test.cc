@@ -37,12 +37,30 @@ TEST(Events, TellOfAGenerationThatFollowedAtOnce) {
     control::StatusReply next = running();
     next.set_generation(3);
     next.set_cause("restarted by alice@login1 with ddpctl");
-    next.set_last_failure(next.cause());
     EXPECT_THAT(told(&first, next),
                 testing::ElementsAre(HasSubstr("generation 2 has ended: restarted by alice"),
                                      HasSubstr("generation 3 runs with 8 workers: restarted by")));
     next.mutable_ended()->set_code(143);
     EXPECT_THAT(told(&first, next).back(), HasSubstr("the job has ended with code 143"));
+}
+
+// A job that fails again and again in the same words; and one that is complete.
+TEST(Events, GiveAGenerationTheReasonOfItsOwnEnd) {
+    const control::StatusReply first = running();
+    control::StatusReply failed = running(), next = running(), complete = running();
+    failed.set_runs(false);
+    failed.set_ended_by(first.cause());
+    EXPECT_THAT(told(&first, failed),
+                testing::ElementsAre("generation: generation 2 has ended: rank 3 exited with 9"));
+    next.set_generation(3);
+    EXPECT_THAT(told(&first, next)[0], HasSubstr("generation 2 has ended: rank 3 exited with 9"));
+    EXPECT_EQ(events_between(&first, next)[0].generation, 2);
+    EXPECT_EQ(events_between(&first, next)[1].generation, 3);
+    next.set_generation(4);
+    EXPECT_THAT(told(&first, next)[0], testing::EndsWith("generation 2 has ended"))
+        << "the cause is that of generation 3";
+    complete.set_runs(false);
+    EXPECT_THAT(told(&first, complete), testing::ElementsAre("generation: generation 2 has ended"));
 }
 
 TEST(Events, AreOneLineEachInJson) {

@@ -36,7 +36,6 @@ inline control::StatusReply running() {
     job.set_step(-1);
     job.set_snapshot(-1);
     job.set_cause("rank 3 exited with 9");
-    job.set_last_failure(job.cause());
     add_node(job, "n1", "running", "", 0);
     add_node(job, "n2", "running", "", 4);
     return job;
@@ -48,7 +47,7 @@ inline control::StatusReply waiting() {
     job.set_runs(false);
     job.set_phase("gathering");
     job.set_waiting_for("waiting for n2: its ddprun has ended");
-    job.set_last_failure("node n2 is gone: its ddprun has ended");
+    job.set_ended_by("node n2 is gone: its ddprun has ended");
     job.mutable_nodes(1)->set_state("gone");
     job.mutable_nodes(1)->set_why("its ddprun has ended");
     job.mutable_nodes(1)->set_heard(kNow - 7 * kSecond);

@@ -254,7 +254,7 @@ TEST(Status, TellsWhatEndedTheGenerationBefore) {
     s.both_run();
     s.fails(2, 2, 0, exited(1, 9));
     EXPECT_FALSE(s.status(2).runs);
-    EXPECT_EQ(s.status(2).last_failure, exited(1, 9).sentence);
+    EXPECT_EQ(s.status(2).ended_by, exited(1, 9).sentence);
     EXPECT_THAT(s.status(2).waiting_for, HasSubstr("a: it is still stopping the workers of"));
 }
 
