@@ -4,18 +4,20 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <concepts>
 
 #include "base/time.h"
 
 namespace ddprun {
 
-// Until `done` or the limit. The loop must not be running; it may have stopped for lack of work.
-// `done` is set by a handler of the loop.
-inline void run_loop_until(boost::asio::io_context& loop, const bool& done, Duration limit) {
+// Until `done()` or the limit. The loop must not be running; it may have stopped for lack of work.
+// What `done` looks at changes in handlers of the loop.
+template <std::predicate Done>
+void run_loop_until(boost::asio::io_context& loop, const Done& done, Duration limit) {
     boost::asio::steady_timer timer(loop, limit);
     bool late = false;
     timer.async_wait([&late](const boost::system::error_code& error) { late = !error; });
-    while (!done && !late) {
+    while (!done() && !late) {
         if (loop.stopped()) loop.restart();
         loop.run_one();
     }

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/count_text.h"
-#include "base/loop/child_program.h"
 #include "base/loop/run_loop_until.h"
 #include "base/system/boot_clock.h"
 #include "rendezvous/control/control_messages.h"
@@ -20,7 +19,7 @@ constexpr std::size_t kWaiting = 100;
 }  // namespace
 
 EventProgram::EventProgram(boost::asio::io_context& loop, std::string program, Look look, Warn warn,
-                           const Limits& limits)
+                           const EventLimits& limits)
     : loop_(loop),
       program_(std::move(program)),
       look_(std::move(look)),
@@ -59,7 +58,6 @@ void EventProgram::look(const std::optional<rendezvous::Ending>& ending) {
 }
 
 void EventProgram::call_next() {
-    idle_ = waiting_.empty() && !calling_;
     if (calling_ || waiting_.empty()) return;
     calling_ = true;
     std::string event = std::move(waiting_.front());
@@ -72,35 +70,41 @@ void EventProgram::call_next() {
                     StandardError::ours),
         [this, alive = std::weak_ptr(alive_)](std::exception_ptr, Result<ProgramResult> result) {
             if (!alive.lock()) return;
-            called(!result             ? result.error().sentence()
-                   : result->code == 0 ? ""
-                   : result->code < 0  ? program_ + " was ended by a signal"
-                                       : program_ + " exited with " + std::to_string(result->code));
+            called(result);
         });
 }
 
 // Its first failure is told: it may fail at each event.
-void EventProgram::called(const std::string& why) {
+void EventProgram::called(const Result<ProgramResult>& result) {
     calling_ = false;
+    std::string why;
+    if (!result) why = result.error().sentence();
+    if (result && result->code < 0) why = program_ + " was ended by a signal";
+    if (result && result->code > 0) why = program_ + " exited with " + std::to_string(result->code);
+    // It was not started, so it has not got this event.
+    if (!result && result.error().code() == ErrorCode::unavailable) ++left_out_;
     if (!why.empty() && !std::exchange(warned_, true))
         warn_("--on-event: " + why + "; further failures of this program are not told");
     call_next();
 }
 
+bool EventProgram::is_idle() const { return waiting_.empty() && !calling_; }
+
 void EventProgram::finish(const rendezvous::Ending& ending) {
     timer_.cancel();
     look(ending);
     ends_ = true;
-    run_loop_until(loop_, idle_, limits_.due);
-    if (!idle_) {
+    const auto idle = [this] { return is_idle(); };
+    run_loop_until(loop_, idle, limits_.due);
+    if (!is_idle()) {
         const std::size_t left_out = waiting_.empty() ? 0 : waiting_.size() - 1;
         left_out_ += static_cast<int>(left_out);
         if (left_out > 0) waiting_.erase(waiting_.begin(), waiting_.end() - 1);
         warn_("--on-event: " + program_ + " is slow or hangs; " + count_text(left_out, "event") +
               " before the end left out");
-        run_loop_until(loop_, idle_, limits_.call + limits_.last);
+        run_loop_until(loop_, idle, limits_.call + limits_.last);
     }
-    if (!idle_) warn_("--on-event: " + program_ + " did not get the end of the job in time");
+    if (!is_idle()) warn_("--on-event: " + program_ + " did not get the end of the job in time");
     alive_.reset();
 }
 

@@ -21,26 +21,26 @@
 #include <string>
 #include <utility>
 
+#include "base/loop/child_program.h"
 #include "proto/control.pb.h"
 #include "rendezvous/model/job_status.h"
 
 namespace ddprun::launcher {
+
+struct EventLimits {
+    Duration call = std::chrono::seconds{30};
+    // At the end: all calls that are due; and one call, after that.
+    Duration due = std::chrono::seconds{20}, last = std::chrono::seconds{10};
+};
 
 class EventProgram {
   public:
     using Look = std::function<std::optional<rendezvous::JobStatus>()>;  // nothing: another leads
     using Warn = std::function<void(const std::string&)>;
 
-    struct Limits {
-        Duration call = std::chrono::seconds{30};
-        // At the end: all calls that are due; and one call, after that.
-        Duration due = std::chrono::seconds{20}, last = std::chrono::seconds{10};
-    };
     // Nothing is done before begin().
-    EventProgram(boost::asio::io_context& loop, std::string program, Look look, Warn warn)
-        : EventProgram(loop, std::move(program), std::move(look), std::move(warn), Limits()) {}
     EventProgram(boost::asio::io_context& loop, std::string program, Look look, Warn warn,
-                 const Limits& limits);
+                 const EventLimits& limits = {});
     void begin();
     // The job has ended. The loop must not be running; this runs it until the last call has ended.
     void finish(const rendezvous::Ending& ending);
@@ -49,13 +49,14 @@ class EventProgram {
     void arm();
     void look(const std::optional<rendezvous::Ending>& ending);
     void call_next();
-    void called(const std::string& why);
+    void called(const Result<ProgramResult>& result);
+    bool is_idle() const;  // nothing waits, and no call runs
 
     boost::asio::io_context& loop_;
     const std::string program_;
     Look look_;
     Warn warn_;
-    const Limits limits_;
+    const EventLimits limits_;
     boost::asio::steady_timer timer_;
     std::optional<control::StatusReply> before_;
     std::deque<std::string> waiting_;
@@ -63,7 +64,6 @@ class EventProgram {
     bool calling_ = false;
     bool warned_ = false;
     bool ends_ = false;
-    bool idle_ = true;  // nothing waits, and no call runs
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

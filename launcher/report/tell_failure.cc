@@ -53,7 +53,8 @@ bool TellFailure::keep(const std::string& path, const std::string& text) {
     // By the file thread: the log folder may lie on a file system that hangs.
     files_.post([writing, path, text] { writing->written = replace_file(path, text); },
                 [writing] { writing->done = true; });
-    run_loop_until(loop_, writing->done, kWriteLimit);
+    run_loop_until(
+        loop_, [&] { return writing->done; }, kWriteLimit);
     if (writing->done && writing->written) return true;
     warn_("cannot write the failure report to " + path + ": " +
           (writing->done ? writing->written.error().sentence()
@@ -89,7 +90,8 @@ void TellFailure::call(const std::string& program, const std::string& json) {
     boost::asio::co_spawn(loop_, run_program({program}, json, kProgramLimit, StandardError::ours),
                           called);
     // run_program() ends the program after kProgramLimit. The rest is for killing and reaping it.
-    run_loop_until(loop_, done, kProgramLimit + kWriteLimit);
+    run_loop_until(
+        loop_, [&] { return done; }, kProgramLimit + kWriteLimit);
 }
 
 }  // namespace ddprun::launcher

@@ -115,8 +115,7 @@ TEST_F(EventProgramTest, TheEndIsToldAfterOneThatHangs) {
     events_.emplace(
         loop_, path, [this] { return job_; },
         [this](const std::string& line) { warnings_.push_back(line); },
-        EventProgram::Limits{.call = std::chrono::seconds{2},
-                             .due = std::chrono::milliseconds{10}});
+        EventLimits{.call = std::chrono::seconds{2}, .due = std::chrono::milliseconds{10}});
     events_->begin();
     job_->waiting_for = "waiting for n2";
     events_->finish(rendezvous::ended(rendezvous::Verdict::succeeded, 0, "all is well"));
@@ -124,6 +123,18 @@ TEST_F(EventProgramTest, TheEndIsToldAfterOneThatHangs) {
     EXPECT_EQ(left_out_, 1);
     EXPECT_THAT(warnings_,
                 testing::Contains(HasSubstr("slow or hangs; 1 event before the end left out")));
+}
+
+// It is moved away for a while.
+TEST_F(EventProgramTest, WhatItHasNotGotIsCounted) {
+    const std::string path = program();
+    std::filesystem::rename(path, folder_ / "away");
+    EventProgram& events = start(path);
+    EXPECT_TRUE(run_until(loop_, [&] { return !warnings_.empty(); }));
+    std::filesystem::rename(folder_ / "away", path);
+    events.finish(rendezvous::ended(rendezvous::Verdict::succeeded, 0, "all is well"));
+    EXPECT_THAT(told(), ElementsAre(HasSubstr("has ended with code 0")));
+    EXPECT_EQ(left_out_, 1);
 }
 
 TEST_F(EventProgramTest, ItsFailureIsToldOnce) {
