@@ -15,6 +15,7 @@
 #include "rendezvous/control/control.h"
 #include "rendezvous/link/link.h"
 #include "rendezvous/service/gate.h"
+#include "rendezvous/service/ledger_calls.h"
 #include "rendezvous/service/neighbours.h"
 #include "rendezvous/service/owners.h"
 #include "rendezvous/service/sessions.h"
@@ -28,8 +29,6 @@ namespace {
 
 // A node reports that it has the end when its own output is written, for which it takes up to 5 s.
 constexpr std::chrono::seconds kFlushTime{6};
-// Pause before a failed read of the ledger is repeated.
-constexpr std::chrono::seconds kReadAgain{1};
 // At the gate, besides two for each node, since all come at once.
 constexpr std::size_t kRoom = 256;
 // The shortest wait for a deadline. It keeps a deadline that a Tick has not moved from spinning.
@@ -48,9 +47,9 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
 
     void operator()(const Send& send) { sessions.send(send.session, send.message); }
     void operator()(const Close& close) { sessions.close(close.session); }
-    void operator()(const ReadLedger& read);
-    void operator()(const CreateEntry& create);
-    void operator()(const LookLedger& look);
+    void operator()(const ReadLedger& read) { ledger_calls.read(read); }
+    void operator()(const CreateEntry& create) { ledger_calls.create(create); }
+    void operator()(const LookLedger& look) { ledger_calls.look(look); }
     void operator()(const Call& call) { neighbours.call(call); }
     void operator()(const LookUpOwners& look);
     void operator()(const Standby& change) { neighbours.stand_by(change.peer); }
@@ -60,7 +59,6 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     void operator()(const Closed& closed);
     void operator()(const Note& note) { log(note); }
 
-    void read_done(const ReadLedger& asked, const Result<std::vector<LedgerEntry>>& entries);
     void end_if_flushed();
     void close_all();
     void admit(std::shared_ptr<Link> link, ToLeader first);
@@ -78,9 +76,9 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     Sessions sessions;
     Gate gate;
     Neighbours neighbours;
+    LedgerCalls ledger_calls;
     std::optional<store::SocketUsers> socket_users;  // when somebody has asked
     asio::steady_timer tick_timer;                   // for the machine's next_deadline()
-    asio::steady_timer read_timer;                   // before a ledger read is repeated
     asio::steady_timer flush_timer;                  // limit for the last messages
     Time armed = kNever;                             // what tick_timer waits for
     std::optional<Ending> ending;                    // set when the machine has closed the job
@@ -127,8 +125,12 @@ Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
                      const auto self = shared_from_this();
                      step(called);
                  }),
+      ledger_calls(loop, ledger,
+                   [this](const Event& event) {
+                       const auto self = shared_from_this();
+                       step(event);
+                   }),
       tick_timer(loop),
-      read_timer(loop),
       flush_timer(loop) {
     if (!listener) return;
     accept_loop.emplace(
@@ -193,41 +195,6 @@ void Service::State::tick() {
     if (!ending) arm();
 }
 
-void Service::State::operator()(const ReadLedger& read) {
-    ledger.read(read.from,
-                [weak = weak_from_this(), read](Result<std::vector<LedgerEntry>> entries) {
-                    if (const auto self = weak.lock()) self->read_done(read, entries);
-                });
-}
-
-// A failed read is reported to the machine, which decides how long to wait for the ledger, and
-// repeated.
-void Service::State::read_done(const ReadLedger& asked,
-                               const Result<std::vector<LedgerEntry>>& entries) {
-    if (entries) return step(LedgerRead{*entries});
-    step(LedgerUnread{entries.error().sentence()});
-    if (ending) return;
-    read_timer.expires_after(kReadAgain);
-    read_timer.async_wait([weak = weak_from_this(), asked](error_code aborted) {
-        const auto self = weak.lock();
-        if (self && !aborted) (*self)(asked);
-    });
-}
-
-void Service::State::operator()(const CreateEntry& create) {
-    ledger.create(create.entry, [weak = weak_from_this()](LedgerCreated created) {
-        if (const auto self = weak.lock()) self->step(created);
-    });
-}
-
-void Service::State::operator()(const LookLedger& look) {
-    ledger.look(look.from, [weak = weak_from_this(), number = look.number](Result<int> newest) {
-        const auto self = weak.lock();
-        if (!self || self->ending) return;
-        self->step(LedgerLooked{number, newest ? std::optional(*newest) : std::nullopt});
-    });
-}
-
 // An asker has one question open at a time, and the kernel answers one of 256 sockets within about
 // a millisecond. Where it has no socket diagnostics, the time is bounded
 // (store/door/socket_user.h).
@@ -268,6 +235,7 @@ void Service::State::operator()(const Closed& closed) {
     ending = closed.ending;
     accept_loop.reset();
     gate.close();
+    ledger_calls.close();
     tick_timer.cancel();
     sessions.finish();
     control.ended(closed.ending);
@@ -300,7 +268,8 @@ void Service::State::close_all() {
     control.close();
     sessions.cut();
     neighbours.close();
-    for (auto* timer : {&tick_timer, &read_timer, &flush_timer}) timer->cancel();
+    ledger_calls.close();
+    for (auto* timer : {&tick_timer, &flush_timer}) timer->cancel();
 }
 
 // The public class only holds the state; handlers hold it weakly.
