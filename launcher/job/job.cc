@@ -14,6 +14,7 @@
 #include "base/system/boot_clock.h"
 #include "base/system/random_bytes.h"
 #include "launcher/job/event_program.h"
+#include "launcher/job/failure_outlets.h"
 #include "launcher/job/job_config.h"
 #include "launcher/job/job_in_slurm.h"
 #include "launcher/job/job_ledger.h"
@@ -133,7 +134,8 @@ class Job {
             tell_secrets_the_folder();
         }
         service_.emplace(
-            loop_, std::move(point.listener), std::move(config), ledger_.ledger(), voice_.log(),
+            loop_, std::move(point.listener), std::move(config), ledger_.ledger(),
+            [this](const Note& note) { say_as_leader(note); },
             [this](const Ending&) {
                 service_closed_ = true;
                 stop_when_done();
@@ -276,23 +278,7 @@ class Job {
         // Rank 0 has printed the findings.
         if (plan_.check && report->first && ending.code == kCheckWrong) return;
         const bool leads = plan_.limits.max_nodes == 1 || (service_ && service_->leads());
-        // No leader has said when the job ended, so this node ends by itself.
-        const bool alone = ending.at == Duration{};
-        // A stop that somebody asked for is no failure. It gets no TORCHELASTIC_ERROR_FILE and no
-        // --on-failure.
-        const bool failure = ending.verdict != rendezvous::Verdict::user_signal &&
-                             ending.verdict != rendezvous::Verdict::work_left;
-        FailureOutlets outlets;
-        outlets.in_a_line = first_on_host(plan_) || alone;
-        // Outside Slurm each node may have a terminal or a log of its own, so each one prints the
-        // full report.
-        outlets.in_full = (leads || plan_.limits.order.empty()) &&
-                          (report->first.has_value() || report->lost.has_value());
-        outlets.json_file = log_folder_.empty() ? "" : log_folder_ + "/failure.json";
-        if (const auto found = input_.environment.find("TORCHELASTIC_ERROR_FILE");
-            failure && found != input_.environment.end())
-            outlets.scheduler_file = found->second;
-        if (failure && (leads || alone)) outlets.program = plan_.on_failure;
+        FailureOutlets outlets = failure_outlets(input_, ending, *report, leads, log_folder_);
         if (voice_.is_json()) {
             if (outlets.in_full || outlets.in_a_line)
                 say(Note::Level::error, report_line(*report),
@@ -308,6 +294,12 @@ class Job {
         TellFailure(loop_, files_, print, [this](const std::string& sentence) {
             say(Note::Level::warn, sentence);
         }).tell(*report, outlets);
+    }
+
+    // A node that takes over speaks for the job from then on.
+    void say_as_leader(const Note& note) {
+        if (service_ && service_->leads()) voice_.lower_to(least_level(plan_, true));
+        say(note.level, note.sentence);
     }
 
     // Warnings about this host are printed by this host; those about the whole job by one node, the

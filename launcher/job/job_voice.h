@@ -5,6 +5,7 @@
 // (FileThread), so that a hung file system holds up one of them only.
 #pragma once
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@ class JobVoice {
 
     // Starts the log: notes below `least` are dropped. Call it before say() and log().
     void open(LogStyle style, Note::Level least);
+    void lower_to(Note::Level least) { least_ = std::min(least_, least); }
     bool is_open() const { return style_.has_value(); }
     bool is_json() const { return style_ && style_->json; }
 

@@ -10,7 +10,7 @@ need_built ddprun
 node() {
     local name=$1 rank=$2 at=$3; shift 3
     start "$name" --node-rank="$rank" --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=4 --join-timeout=60 \
-        --last-call=0 --ledger="directory:$work/ledger.$at" -v "$@"
+        --last-call=0 --ledger="directory:$work/ledger.$at" "$@"
 }
 # How many entries the ledger of a job has, and whether it has so many: port, how many.
 entries() { find "$work/ledger.$1" -name 'entry-*.json' 2>/dev/null | wc -l; }
@@ -24,7 +24,7 @@ step_of() {
 }
 is_beyond() { (($(step_of "$1") > $2)); } # folder, step
 
-options=(--nnodes=3)
+options=(-v --nnodes=3)
 swept=yes # no: a whole node was killed, so nobody has removed its temporary folder
 # Sets worker, a training: folder of the snapshots, milliseconds for each step.
 train_in() {
@@ -71,7 +71,7 @@ expect_end one_again two_again three
 [[ $(checksum_of "$work"/{one_again,two_again,three}.{out,err}) == "$calm" ]] || fail "the checksums differ"
 for name in one two; do wait "${pid[$name]}" 2>/dev/null || true; done
 
-say "without replacements the world shrinks to one node"
+say "without replacements the world shrinks to one node, and each new leader speaks for the job"
 at=$(free_port)
 train_in "$work/shrinks" 20
 options=(--nnodes=1:3 --last-call=5)
@@ -85,10 +85,13 @@ wait_until 30 has_entries "$at" 2 || fail "no generation of two"
 kill -KILL "${pid[two]}"
 wait_until 30 has_entries "$at" 3 || fail "no generation of one"
 expect_end three
+expect_in "$work/two.err" 'generation 1: 2 nodes, 2 workers'
+expect_in "$work/three.err" 'generation 2: 1 node, 1 worker'
+expect_in "$work/three.err" 'the job has ended after .* exit code 0'
 
 say "the leader is lost while nodes gather: another node leads, and the first generation runs"
 at=$(free_port)
-options=(--nnodes=2:4 --last-call=4)
+options=(-v --nnodes=2:4 --last-call=4)
 node one 0 "$at" "${options[@]}" true
 node two 1 "$at" "${options[@]}" true
 node three 2 "$at" "${options[@]}" true
@@ -104,7 +107,7 @@ has_entries "$at" 2 || fail "not one generation and an end in the ledger"
 say "a node that comes when the endpoint's host is lost finds the job by its ledger"
 at=$(free_port)
 train_in "$work/late" 30
-options=(--nnodes=1:2 --last-call=5) # both must be members: a spare alone cannot know that the members have stopped
+options=(-v --nnodes=1:2 --last-call=5) # both must be members: a spare alone cannot know that the members have stopped
 node one 0 "$at" "${options[@]}" "${worker[@]}"
 node two 1 "$at" "${options[@]}" "${worker[@]}"
 wait_until 30 is_beyond "$work/late" 20 || fail "no snapshot"
@@ -112,7 +115,7 @@ kill_tree "${pid[one]}"
 swept=no
 wait_until 30 has_entries "$at" 2 || fail "no generation of one"
 start late --rdzv-conf=is_host=false --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=4 --join-timeout=60 --last-call=0 \
-    --ledger="directory:$work/ledger.$at" -v "${options[@]}" "${worker[@]}"
+    --ledger="directory:$work/ledger.$at" "${options[@]}" "${worker[@]}"
 wait_until 30 has "$work/late.err" 'also calling other nodes of the job' || fail "it does not look there"
 expect_end two late
 has_entries "$at" 4 || fail "no generation with the latecomer"
