@@ -10,8 +10,7 @@
 //
 // What operators may cost: 32 at a time (the next one is refused with a sentence), 16 requests of
 // 64 KiB at a time for each, 10 lines about refused ones in 10 s. A watcher who does not read holds
-//    one
-// reply and the newest one.
+// one reply and the newest one.
 //
 // Thread: the loop's. The handlers are called on the loop, never from within a call here, and must
 // not destroy this object. The destructor waits for gRPC's threads, never for the network.

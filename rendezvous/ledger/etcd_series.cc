@@ -186,7 +186,7 @@ asio::awaitable<Result<EtcdSeries>> find_series(EtcdClient& client, const Ledger
         const std::string series = series_of(place, number);
         const auto text = co_await claim_text(client, series);
         if (!text) co_return text.error();
-        // EtcdSeries are begun in order, so a missing one is the end.
+        // Series are begun in order, so a missing one is the end.
         if (!*text) break;
         const auto claim = parse_claim(seal, series, **text);
         if (claim && is_sought(*claim, owner)) newest = made(series, claim->mark);

@@ -23,7 +23,6 @@ class QuietWatch {
         const std::int64_t before = std::exchange(step_, step);
         return before >= 0 && step >= before ? std::optional(step - before) : std::nullopt;
     }
-    Duration every() const { return every_; }
     void generation_began() { step_ = -1; }
 
   private:

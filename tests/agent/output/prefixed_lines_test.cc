@@ -56,8 +56,7 @@ TEST(PrefixedLines, AnyBytesAndAnyLengthPass) {
 }
 
 // 64 workers that each print half a line would fill 4 GiB together. Here 10 streams share 100
-//    bytes;
-// each may keep 8 in any case, and the longest line alone is 50.
+// bytes; each may keep 8 in any case, and the longest line alone is 50.
 TEST(PrefixedLines, UnfinishedLinesShareOneBudget) {
     const auto budget = std::make_shared<LineBudget>(LineBudget{.limit = 100, .sure = 8});
     std::deque<PrefixedLines> streams;
