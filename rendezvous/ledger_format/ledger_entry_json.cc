@@ -92,6 +92,7 @@ void each_field(auto& v, Is<TimeSpent> auto& spent) {
 void each_field(auto& v, Is<TimeRecord> auto& record) {
     v(DDPRUN_FIELD(begun), record.begun, kAnyPast);
     v(DDPRUN_FIELD(at), record.at, kAnyPast);
+    v(DDPRUN_FIELD(progresses), record.progresses, AbsentIf{false, Any{}});
     v(DDPRUN_FIELD(saves), record.saves, Any{});
     v(DDPRUN_FIELD(spent), record.spent, Any{});
 }

@@ -87,10 +87,11 @@ struct TimeSpent {
 // The same from the job's begin to a ledger entry. Times are since 1970, by the clocks of the
 // leaders' hosts.
 struct TimeRecord {
-    Duration begun{};    // the first leader's process began; 0: not recorded
-    Duration at{};       // the sums reach to here
-    bool saves = false;  // a worker has ever reported a snapshot
-    TimeSpent spent;     // adds up to `at` - `begun`
+    Duration begun{};         // the first leader's process began; 0: not recorded
+    Duration at{};            // the sums reach to here
+    bool progresses = false;  // a worker has ever reported progress
+    bool saves = false;       // or a snapshot
+    TimeSpent spent;          // adds up to `at` - `begun`
     bool operator==(const TimeRecord&) const = default;
 };
 

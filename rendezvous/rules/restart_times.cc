@@ -107,6 +107,13 @@ Time RestartWatch::over_at(Time now) const {
     return failed;
 }
 
+std::optional<RestartPhase> RestartWatch::reached() const {
+    using enum RestartPhase;
+    for (const RestartPhase phase : {progress, contact, started})
+        if (moment(phase).at != kNever) return phase;
+    return std::nullopt;
+}
+
 RestartRecord RestartWatch::record(Time now, std::optional<RestartCause> restart) const {
     using enum RestartPhase;
     RestartRecord record{{}, totals_};

@@ -35,6 +35,8 @@ class RestartWatch {
     RestartRecord record(Time now, std::optional<RestartCause> restart) const;
     // When the generation failed or was complete; `now`: nobody knows better.
     Time over_at(Time now) const;
+    // How far the generation's first worker has got: started, contact or progress.
+    std::optional<RestartPhase> reached() const;
     const RestartTotals& totals() const { return totals_; }
 
   private:

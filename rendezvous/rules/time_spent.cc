@@ -27,16 +27,26 @@ bool has_succeeded(const LedgerEntry& entry) {
 }
 
 // Between the entry of a generation and the next one of the same allocation.
-void share_out(TimeSpent& spent, const LedgerEntry& next, Duration left, Duration over,
-               Duration unsaved) {
-    const Duration met = std::min(took(next, RestartPhase::met), over);
-    spent.restarting += take(left, over - met);
-    spent.waiting += take(left, met);
-    spent.importing +=
-        take(left, took(next, RestartPhase::started) + took(next, RestartPhase::contact));
-    spent.setting_up += take(left, took(next, RestartPhase::progress));
-    spent.lost += take(left, unsaved);
-    spent.training += left;
+void share_out(TimeRecord& record, const LedgerEntry& next, Duration left, const TimeFacts& facts) {
+    using enum RestartPhase;
+    TimeSpent& spent = record.spent;
+    const Duration waited = std::min(took(next, met), facts.over);
+    spent.restarting += take(left, facts.over - waited);
+    spent.waiting += take(left, waited);
+    spent.importing += take(left, took(next, started) + took(next, contact));
+    spent.setting_up += take(left, took(next, progress));
+    // A program that reports no progress trains from when its workers have met, if they ever do.
+    const bool trained = record.progresses ? facts.reached == progress
+                         : next.met        ? facts.reached >= contact
+                                           : facts.reached.has_value();
+    if (trained) {
+        if (record.saves && !has_succeeded(next)) spent.lost += take(left, facts.unsaved);
+        spent.training += left;
+    } else {
+        (!facts.reached             ? spent.restarting
+         : facts.reached == contact ? spent.setting_up
+                                    : spent.importing) += left;
+    }
 }
 
 std::string percent_of(Duration part, Duration all) {
@@ -57,6 +67,10 @@ TimeRecord time_until(const LedgerEntry& next, const LedgerEntry* newest, const 
     if (next.takes_over()) return record;
     Duration between = std::max(facts.now - record.at, Duration{});
     record.at += between;
+    // The first progress: the generations before it have not trained.
+    const bool progressed = facts.reached == RestartPhase::progress;
+    if (!std::exchange(record.progresses, record.progresses || progressed) && progressed)
+        record.spent.setting_up += std::exchange(record.spent.training, {});
     // The first snapshot: the generations before it have begun anew, each time.
     if (!std::exchange(record.saves, record.saves || facts.saves) && facts.saves)
         record.spent.lost += std::exchange(record.spent.training, {});
@@ -65,8 +79,7 @@ TimeRecord time_until(const LedgerEntry& next, const LedgerEntry* newest, const 
     else if (newest->requeue != next.requeue)
         record.spent.unknown += between;
     else
-        share_out(record.spent, next, between, facts.over,
-                  record.saves && !has_succeeded(next) ? facts.unsaved : Duration{});
+        share_out(record, next, between, facts);
     return record;
 }
 

@@ -4,11 +4,13 @@
 // allocation and a reader of the newest entry go on with them. The time between two entries is
 // shared out when the second one is proposed: what the restart took and what the start before it
 // took is measured (restart_times.h), and the rest is training. The parts add up exactly. A job
-// that reports its first snapshot has lost all training of the generations before.
+// that reports its first snapshot has lost all training of the generations before. And if a program
+// reports progress, a generation without any has not trained: it was still importing or setting up.
 //
 // A takeover shares out nothing: its generation goes on.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,8 @@ struct TimeFacts {
     // The training until then that no snapshot has kept, if none was before: Duration::max().
     Duration unsaved = Duration::max();
     bool saves = false;  // its workers have reported a snapshot
+    // How far its first worker has got: started, contact or progress. Nothing: nobody has run it.
+    std::optional<RestartPhase> reached = RestartPhase::progress;
 };
 
 // The record of `next`, which has everything else already. `newest`: the entry before it; null: it

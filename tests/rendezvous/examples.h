@@ -260,7 +260,7 @@ inline LedgerEntry example_entry(std::int64_t number = 6, std::uint64_t random =
     entry.restart.totals.longest_of = Generation{4};
     entry.time.begun = std::chrono::hours{24 * 20000};
     entry.time.at = entry.time.begun + Duration{28};
-    entry.time.saves = true;
+    entry.time.progresses = entry.time.saves = true;
     entry.time.spent = {Duration{1}, Duration{2}, Duration{3}, Duration{4},
                         Duration{5}, Duration{6}, Duration{7}};
     entry.blame = {{{Generation{3}, "gpu03"}, {Generation{4}, "gpu03"}}, {"gpu03"}, {"gpu04"}};

@@ -301,6 +301,13 @@ void Invariants::check_time_spent(const LedgerEntry& entry) {
     if (time.begun != entries.front().time.begun) world_.violation("the job's begin has moved");
     if (time.at > kDay + (world_.now() - Time{}) + world_.lease(1))
         world_.violation("an entry is of a time that has not come");
+    if (entries.size() < 2) return;
+    const LedgerEntry& before = entries[entries.size() - 2];
+    const auto trained = [](const LedgerEntry& each) {
+        return each.time.spent.training + each.time.spent.lost;
+    };
+    if (!world_.has_run(before.assignment.generation) && trained(entry) > trained(before))
+        world_.violation("a generation that nobody has run has trained");
 }
 
 // A blamed node was the first cause twice within five generations, and it stays blamed for the rest

@@ -120,6 +120,7 @@ class World {
     std::uint64_t trace_hash() const { return trace_hash_; }
     std::string tail(std::size_t lines) const;
     Time started(Generation generation) const;  // when its last worker started; kNever: not yet
+    bool has_run(Generation generation) const { return started_.contains(generation); }
     std::size_t steps() const { return steps_; }
     int requeues() const { return invariants_.requeues(); }
     // By a node's name: how many messages it has sent to leaders, without Beats and without those

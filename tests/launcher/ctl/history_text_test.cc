@@ -28,7 +28,8 @@ LedgerHistory eventful() {
     rendezvous::LedgerEntry& end = history.entries.back().entry;
     end.restart.totals = history.entries[1].entry.restart.totals;
     end.restart.totals.causes[0] = 1;
-    end.time = {kToday, kToday + 10832s, true, {.waiting = 32s, .training = 10790s, .lost = 10s}};
+    end.time = {
+        kToday, kToday + 10832s, true, true, {.waiting = 32s, .training = 10790s, .lost = 10s}};
     return history;
 }
 FoundJob begun_today(FoundJob job) {

@@ -32,6 +32,10 @@ class Job {
         ++requeue_;
         return add(BeginsAllocation{}, after, {}, 0s, 0s);
     }
+    Job& workers_have_met() {
+        met_ = true;
+        return *this;
+    }
     TimeSpent spent() const {
         EXPECT_EQ(newest().time.spent.all(), newest().time.at - newest().time.begun);
         return newest().time.spent;
@@ -45,6 +49,7 @@ class Job {
         LedgerEntry entry;
         entry.act = std::move(act);
         entry.requeue = requeue_;
+        entry.met = met_;
         entry.restart.times[static_cast<std::size_t>(RestartPhase::contact)].took = contact;
         entry.restart.times[static_cast<std::size_t>(RestartPhase::progress)].took = progress;
         std::tie(facts.now, facts.began) = std::tuple(kToday + after, kToday);
@@ -54,6 +59,7 @@ class Job {
     }
     std::vector<LedgerEntry> entries_;
     int requeue_ = 0;
+    bool met_ = false;
 };
 
 TimeFacts failed(Duration ago) {
@@ -103,11 +109,48 @@ TEST(TimeSpent, WhatWasBeforeTheFirstSnapshotIsLost) {
     EXPECT_EQ(job.spent(), (TimeSpent{.training = 120s, .lost = 80s}));
 }
 
+TimeFacts failed_in(std::optional<RestartPhase> reached) {
+    TimeFacts facts = failed(0s);
+    facts.reached = reached;
+    return facts;
+}
+
+// The leader was lost as soon as its entry stood, so no node heard of the generation.
+TEST(TimeSpent, AGenerationThatNobodyHasRunIsRestarting) {
+    Job job;
+    job.generation(0s).generation(50s, failed(0s)).generation(80s, failed_in(std::nullopt));
+    EXPECT_EQ(job.spent(), (TimeSpent{.training = 50s, .restarting = 30s}));
+}
+
+TEST(TimeSpent, WhatFailsBeforeItsFirstProgressHasNotTrained) {
+    Job job;
+    // Nobody knows yet whether this program reports progress.
+    job.generation(0s).generation(10s, failed_in(RestartPhase::contact), 2s);
+    EXPECT_EQ(job.spent(), (TimeSpent{.importing = 2s, .training = 8s}));
+    job.generation(50s, failed_in(RestartPhase::progress));
+    EXPECT_EQ(job.spent(), (TimeSpent{.importing = 2s, .setting_up = 8s, .training = 40s}));
+    job.generation(60s, failed_in(RestartPhase::contact), 3s);
+    EXPECT_EQ(job.spent(), (TimeSpent{.importing = 5s, .setting_up = 15s, .training = 40s}));
+    job.generation(64s, failed_in(RestartPhase::started));
+    EXPECT_EQ(job.spent(), (TimeSpent{.importing = 9s, .setting_up = 15s, .training = 40s}));
+}
+
+// It trains when its workers have met. One that never uses the store trains from its start on.
+TEST(TimeSpent, AProgramThatReportsNothing) {
+    Job job;
+    job.generation(0s).generation(10s, failed_in(RestartPhase::started));
+    EXPECT_EQ(job.spent(), (TimeSpent{.training = 10s}));
+    job.workers_have_met();
+    job.generation(20s, failed_in(RestartPhase::contact), 1s);
+    job.generation(30s, failed_in(RestartPhase::started));
+    EXPECT_EQ(job.spent(), (TimeSpent{.importing = 11s, .training = 19s}));
+}
+
 // A host was lost, and the others waited for it.
 TEST(TimeSpent, WaitingForANodeIsNoRestarting) {
     LedgerEntry first, next;
     first.act = next.act = MakesGeneration{};
-    first.time = {kToday, kToday, false, {}};
+    first.time.begun = first.time.at = kToday;
     next.restart.times[static_cast<std::size_t>(RestartPhase::met)].took = 40s;
     TimeFacts facts = failed(45s);
     facts.now = kToday + 100s;
