@@ -31,6 +31,11 @@ std::string own_name() {
     return name.substr(0, 200);
 }
 
+bool has_one_node(const rendezvous::LedgerEntry& entry) {
+    const auto& members = entry.assignment.members;
+    return members.size() == 1 && members.front().node == entry.at.node;
+}
+
 // Who wrote the newest entry, then the members of its generation: each knows the leader, or is it.
 std::vector<rendezvous::CallTarget> nodes_of(const rendezvous::LedgerEntry& entry) {
     std::vector<rendezvous::CallTarget> nodes;
@@ -42,6 +47,10 @@ std::vector<rendezvous::CallTarget> nodes_of(const rendezvous::LedgerEntry& entr
     add(entry.at.address, entry.at.port);
     for (const rendezvous::Member& member : entry.assignment.members)
         if (nodes.size() < kMembersAsked) add(member.offer.address, member.offer.service_port);
+    // The workers of one node need no other address than loopback, and operators may be elsewhere.
+    if (has_one_node(entry))
+        for (const std::string& address : entry.assignment.members.front().offer.addresses)
+            add(address, entry.at.port);
     return nodes;
 }
 
@@ -118,7 +127,8 @@ Result<> AskedJob::connect_once(Duration limit) {
     const std::vector<rendezvous::CallTarget> nodes = nodes_of(*job_.newest);
     if (nodes.empty())
         return Error(ErrorCode::not_found,
-                     "a job of one node answers no operator; stop it with scancel, or with SIGTERM "
+                     "this job answers no operator: it has one node and was started with "
+                     "--identity=none, or could not listen; stop it with scancel, or with SIGTERM "
                      "to its ddprun");
     rendezvous::IdentityConfig identity;
     identity.secret = secret_;
@@ -126,8 +136,8 @@ Result<> AskedJob::connect_once(Duration limit) {
     auto connection = rendezvous::OperatorConnection::open(
         {nodes,
          identity,
-         {{"", {by_, Incarnation{random_number()}}, "ddpctl", job_.newest->requeue, {}},
-          job_.mark}},
+         {{"", {by_, Incarnation{random_number()}}, "ddpctl", job_.newest->requeue, {}}, job_.mark},
+         has_one_node(*job_.newest)},
         limit);
     if (!connection) return connection.error();
     connection_ = std::move(*connection);

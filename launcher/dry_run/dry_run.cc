@@ -15,9 +15,6 @@ namespace {
 using rendezvous::Assignment;
 using rendezvous::NodeId;
 
-// `is_host=0` makes Lead::no: then even a job of one node meets at a rendezvous outside.
-bool meets_nobody(const Plan& plan) { return plan.limits.max_nodes == 1 && plan.lead != Lead::no; }
-
 // A step to come has no step id yet, and outside a job no job id: the names contain STEP and JOB
 // instead.
 std::string with_numbers(const std::string& name, const StepToCome& step) {

@@ -84,21 +84,24 @@ class Job {
                 ::fcntl(point->listener->native_handle(), F_DUPFD_CLOEXEC, 3));
         }
         if (auto known = start_identity(*point); !known) return finish(failed(known.error()));
-        config.store.secrets = secrets();
+        if (!meets_nobody(plan_)) config.store.secrets = secrets();
         if (auto opened = start_service(*point); !opened) return finish(failed(opened.error()));
         return finish(run_agent(std::move(config), point->candidates));
     }
 
   private:
-    // A job of one node that leads itself needs no identity: nobody else can join. Otherwise the
-    // search for a secret runs while the rest starts. It is waited for, on every node, only if the
-    // job depends on it (--identity=require, and several nodes under Slurm) and nobody but munge
-    // can give one.
+    // Nobody can join a job of one node. It looks for its secret when the first operator calls, and
+    // refuses him if there is none. Otherwise the search for a secret runs while the rest starts.
+    // It is waited for, on every node, only if the job depends on it (--identity=require, and
+    // several nodes under Slurm) and nobody but munge can give one.
     Result<> start_identity(const MeetingPoint& point) {
-        if (plan_.limits.max_nodes == 1 && point.leads) return {};
+        const bool alone = meets_nobody(plan_);
+        if (alone && !point.listener) return {};
         secrets_.emplace(loop_, files_,
-                         rendezvous::IdentityConfig{plan_.identity.mode, input_.secret,
-                                                    folder_of(plan_.ledger.place)});
+                         rendezvous::IdentityConfig{
+                             alone ? rendezvous::IdentityMode::require : plan_.identity.mode,
+                             input_.secret, folder_of(plan_.ledger.place)});
+        if (alone) return {};
         if (plan_.identity.mode == rendezvous::IdentityMode::require && !secrets_->has_source()) {
             std::optional<Result<>> known;
             secrets_->look([&known](const Result<std::string>& found) {
@@ -130,8 +133,8 @@ class Job {
     Result<> start_service(MeetingPoint& point) {
         rendezvous::MachineConfig config = machine_config(input_, node_);
         if (point.leads) {
-            if (auto begun = ledger_.begin(config); !begun) return begun;
-            tell_secrets_the_folder();
+            auto begun = ledger_.begin(config, [this] { tell_secrets_the_folder(); });
+            if (!begun) return begun;
         }
         service_.emplace(
             loop_, std::move(point.listener), std::move(config), ledger_.ledger(),

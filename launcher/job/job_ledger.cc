@@ -77,12 +77,13 @@ Result<> JobLedger::open() {
     return {};
 }
 
-Result<> JobLedger::begin(rendezvous::MachineConfig& config) {
+Result<> JobLedger::begin(rendezvous::MachineConfig& config, const std::function<void()>& opened) {
     if (plan_.limits.max_nodes == 1 && !plan_.ledger.chosen && is_shared(plan_.ledger.place))
-        return begin_alone(config);
-    const auto opened = open();
-    if (opened || plan_.limits.max_nodes == 1) return opened;
-    const std::string why = opened.error().sentence();
+        return begin_alone(config, opened);
+    const auto open_now = open();
+    if (open_now && !folder().empty()) opened();
+    if (open_now || plan_.limits.max_nodes == 1) return open_now;
+    const std::string why = open_now.error().sentence();
     ledger_.adopt(std::make_unique<rendezvous::LedgerMemory>(loop_));
     config.succession = false;
     if (plan_.ledger.chosen || plan_.slurm_restart_count > 0)
@@ -105,20 +106,27 @@ bool JobLedger::is_nothing_there() {
 }
 
 // Nothing that is in a folder can concern the first allocation of a job.
-Result<> JobLedger::begin_alone(rendezvous::MachineConfig& config) {
+Result<> JobLedger::begin_alone(rendezvous::MachineConfig& config,
+                                const std::function<void()>& opened) {
     if (plan_.slurm_restart_count == 0) {
-        const auto open_behind = [this](rendezvous::LedgerOpened opened) {
-            open_ledger(0, plan_.limits.times.join_timeout, std::move(opened));
+        const auto open_behind = [this, opened](rendezvous::LedgerOpened done) {
+            open_ledger(0, plan_.limits.times.join_timeout,
+                        [opened, done = std::move(done)](auto ledger) {
+                            const bool is_open = ledger.has_value();
+                            done(std::move(ledger));
+                            if (is_open) opened();
+                        });
         };
         ledger_.adopt(std::make_unique<rendezvous::LedgerWatch>(
             loop_, std::make_unique<rendezvous::LedgerBehind>(loop_, open_behind, log_),
             plan_.limits.times.lease));
         return {};
     }
-    const auto opened = open();
-    config.earlier_unrecorded = opened && !ledger_.follows_end();
-    if (opened) return opened;
-    const Error& why = opened.error();
+    const auto open_now = open();
+    config.earlier_unrecorded = open_now && !ledger_.follows_end();
+    if (open_now) opened();
+    if (open_now) return open_now;
+    const Error& why = open_now.error();
     // Where no folder can be made, an earlier allocation had none either.
     if (why.code() == ErrorCode::unavailable && is_nothing_there()) {
         ledger_.adopt(std::make_unique<rendezvous::LedgerMemory>(loop_));

@@ -44,7 +44,10 @@ class JobLedger {
     // A job of one node whose ledger nobody has asked for does not wait for it, unless Slurm has
     // started the job before. Where no folder can be made, it has a ledger in memory. A folder that
     // is there, but cannot be used, is an error once Slurm has started the job before.
-    Result<> begin(rendezvous::MachineConfig& config);
+    //
+    // `opened` is called when folder() is known: from within this call, or later for a job of one
+    // node. It is not called where the ledger lies in no folder.
+    Result<> begin(rendezvous::MachineConfig& config, const std::function<void()>& opened);
     // Whether this node can read the ledger that its leader has named. Only then it may lead later.
     void find(const rendezvous::Welcome& leader, std::function<void(bool)> done);
     // The members of the running job. Asked for when the endpoint does not answer: the host that
@@ -62,7 +65,7 @@ class JobLedger {
 
   private:
     Result<> open();
-    Result<> begin_alone(rendezvous::MachineConfig& config);
+    Result<> begin_alone(rendezvous::MachineConfig& config, const std::function<void()>& opened);
     bool is_nothing_there();
     void open_ledger(std::uint64_t mark, Duration limit, rendezvous::LedgerOpened opened);
 

@@ -160,11 +160,15 @@ std::vector<rendezvous::Peer> others_of_step(const Plan& plan) {
 
 Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Plan& plan,
                                         const HostFacts& host) {
-    // A job of one node needs no rendezvous. `is_host=0` (Lead::no) is the exception: the user
-    // wants this node to meet at a rendezvous outside.
-    if (plan.limits.max_nodes == 1 && plan.lead != Lead::no) {
+    if (meets_nobody(plan)) {
         MeetingPoint alone;
         alone.leads = true;
+        // It listens for operators only, who find it by its ledger. The ports that the user has
+        // named are left to the workers' store.
+        const bool answers = !plan.check && is_shared(plan.ledger.place) &&
+                             plan.identity.mode != rendezvous::IdentityMode::none;
+        if (answers)
+            if (auto listener = listen_on(loop, 0, false)) alone.listener = std::move(*listener);
         return alone;
     }
     if (plan.lead == Lead::no) return as_client(loop, plan);

@@ -25,7 +25,7 @@ struct MeetingPoint {
     // name.
     std::optional<std::string> address;
     std::optional<boost::asio::ip::tcp::acceptor>
-        listener;  // of this node's own service; empty in a job of one node
+        listener;  // of this node's own service; in a job of one node for operators, or empty
     // Where to look for the leader, if this node does not lead.
     std::vector<rendezvous::CallTarget> candidates;
 };

@@ -117,6 +117,12 @@ struct Plan {
 // Whether this node logs for its host.
 inline bool first_on_host(const Plan& plan) { return !plan.task || plan.task->local_id == 0; }
 
+// Whether this is a job of one node, which meets nobody. `is_host=0` makes Lead::no: then even one
+// node meets at a rendezvous outside.
+inline bool meets_nobody(const Plan& plan) {
+    return plan.limits.max_nodes == 1 && plan.lead != Lead::no;
+}
+
 inline const char* to_string(Lead lead) {
     constexpr const char* kNames[] = {"yes", "no", "if_address_matches"};
     return kNames[static_cast<std::size_t>(lead)];

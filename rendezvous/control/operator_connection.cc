@@ -107,10 +107,10 @@ Result<> OperatorConnection::State::open(Duration limit) {
     });
     while (!over) loop.run_one();
     // Behind one that cannot be reached may be the leader.
-    if (!socket)
-        return Error(
-            refusals > 0 && refusals == answers ? ErrorCode::refused : ErrorCode::unavailable,
-            reasons);
+    if (!socket) {
+        const bool refused = refusals > 0 && (refusals == answers || target.one_node);
+        return Error(refused ? ErrorCode::refused : ErrorCode::unavailable, reasons);
+    }
     loop.restart();  // it has run out of work
     auto pair = socket_pair();
     if (!pair) return pair.error();

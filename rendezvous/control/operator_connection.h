@@ -28,6 +28,7 @@ class OperatorConnection {
         std::vector<CallTarget> nodes;  // where the job may answer, in this order
         IdentityConfig identity;        // where its secret may be
         Operate opening;                // who asks, and for which job
+        bool one_node = false;          // `nodes` are addresses of one node, not all reachable
     };
     // Possible errors: unavailable (no leader of the job answers; the sentence has each node's
     // reason), refused (all that answer refuse, or do not prove themselves: it is the secret).

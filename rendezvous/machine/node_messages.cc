@@ -52,6 +52,8 @@ void MachineState::on_hello(Session session, const Hello& hello) {
         return refuse(session, "node " + hello.node.name + " belongs to run \"" + hello.run_id +
                                    "\"; this is run \"" + config.run_id +
                                    "\" (--rdzv-id, --rdzv-endpoint)");
+    if (single() && hello.node != config.self)
+        return refuse(session, "node " + hello.node.name + " cannot join: this job has one node");
     if (hello.version != config.version)
         return refuse(session, "node " + hello.node.name + " runs ddprun " + hello.version +
                                    "; this is ddprun " + config.version +

@@ -70,6 +70,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     Log log;
     OnClosed on_closed;
     const NodeId node;
+    const bool is_single;  // a job of one node
     Machine machine;
     Control control;
     std::optional<Answered> answered;  // of the operator's event that is under way
@@ -94,6 +95,7 @@ Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
       log(std::move(log)),
       on_closed(std::move(on_closed)),
       node(config.self),
+      is_single(config.limits.max_nodes == 1 && !config.outside),
       machine(config, boot_now()),
       control(loop, this->log, config.to_day,
               {[this]() -> std::optional<JobStatus> {
@@ -305,8 +307,9 @@ void Service::listen() {
 }
 
 void Service::lead(const Peer& self) {
-    // The secret may take a while (munge, a file), so the search for it starts now.
-    state_->gate.prepare();
+    // The secret may take a while (munge, a file), so the search for it starts now. In a job of one
+    // node only operators need it, and they can wait.
+    if (!state_->is_single) state_->gate.prepare();
     state_->step(Lead{self, state_->ledger.name(), state_->ledger.mark()});
 }
 

@@ -157,13 +157,33 @@ expect_code 0
 for name in one two; do join "$name" 60; expect_code 143; done
 expect_nothing_left 5
 
-say "a job of one node answers no operator, and says so"
+say "a job of one node answers, too; nobody can join it, and with --identity=none it answers nobody"
 id=$mark.3
 node one 0 "$(free_port)" --nnodes=1 --secret-file="$work/ours" "${worker[@]}"
+wait_until 30 runs_generation 0 || fail "no generation"
+expect_in "$work/ctl.out" '^n1 +running'
+ctl restart
+expect_code 0
+wait_until 30 runs_generation 1 || fail "no restart"
+ctl drain n1
+expect_code 1
+expect_in "$work/ctl.err" 'the job needs 1'
+secret_file=$work/theirs ctl stop
+expect_code 77
+joins=$(sed -n 's/.*"service_port": *\([0-9]*\).*/\1/p' "$ledger/$id/entry-000000.json" | head -n 1)
+node two 1 "$joins" --nnodes=2 --secret-file="$work/ours" "${worker[@]}"
+wait_until 30 has "$work/two.err" 'this job has one node' || fail "the other node is not told"
+join two 60
+ctl stop
+expect_code 0
+join one 60
+expect_code 143
+id=$mark.5
+node one 0 "$(free_port)" --nnodes=1 --identity=none "${worker[@]}"
 wait_until 30 test -e "$ledger/$id/entry-000000.json" || fail "no generation"
 ctl stop
 expect_code 1
-expect_in "$work/ctl.err" 'a job of one node answers no operator'
+expect_in "$work/ctl.err" 'this job answers no operator: it has one node'
 kill -TERM "${pid[one]}"
 join one 60
 expect_code 143

@@ -2,7 +2,7 @@
 # The ledger of a batch job of one node: a folder in the working directory that is written beside the start. A requeue
 # must not train beside an allocation that lives.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-need_built ddprun
+need_built ddprun ddpctl
 
 mkdir "$work/project"
 cd "$work/project"
@@ -19,6 +19,15 @@ files() { find .ddprun/"$1" -name 'entry-*' | wc -l; }
 
 say "a job that succeeds leaves nothing in the working directory"
 step one 1 0 true
+ends one 0
+[[ ! -e .ddprun ]] || fail "left: $(find .ddprun)"
+
+say "an operator can ask it; what was made for him goes with the folder"
+step one 7 0 bash -c 'until [[ -e $0/go ]]; do sleep 0.05; done' "$work"
+asks() { timeout 20 "$bin/ddpctl" status >"$work/ctl.out" 2>"$work/ctl.err" </dev/null; }
+wait_until 20 asks || fail "no answer: $(<"$work/ctl.err")"
+expect_in "$work/ctl.out" '^generation +0 runs'
+touch "$work/go"
 ends one 0
 [[ ! -e .ddprun ]] || fail "left: $(find .ddprun)"
 
