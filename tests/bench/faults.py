@@ -125,15 +125,15 @@ def cpu_seconds(pid):
 class Crowd:
     """A leader that is a real ddprun, and so many others of link_nodes; `absent` more never come."""
 
-    def __init__(self, nodes, failures=0, absent=0, silent=False):
+    def __init__(self, nodes, failures=0, absent=0, silent=False, ledger="memory"):
         where, port = folder(), free_port()
-        secret = where / "secret"
+        self.secret = secret = where / "secret"
         # ddprun refuses a secret that others can read. With a secret, the cost of the proofs is part of the measure.
         with open(os.open(secret, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
             file.write(os.urandom(32).hex())
-        # The ledger is in memory, because the nodes of link_nodes do not read it. --crash-loop=0: here workers fail on
+        # By default the ledger is in memory, because the nodes of link_nodes do not read it. --crash-loop=0: here workers fail on
         # purpose, one right after the other.
-        self.leader = start([DDPRUN, f"--nnodes={nodes + absent}", "--node-rank=0", "--rdzv-id=crowd", "--ledger=memory",
+        self.leader = start([DDPRUN, f"--nnodes={nodes + absent}", "--node-rank=0", "--rdzv-id=crowd", f"--ledger={ledger}",
                              f"--rdzv-endpoint=127.0.0.1:{port}", f"--secret-file={secret}", "--max-restarts=100", "--crash-loop=0",
                              "--nproc-per-node=1", f"--lease={LEASE}", "sleep", 1000])
         wait_until(lambda: listening(port), 30)
