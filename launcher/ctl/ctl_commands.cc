@@ -60,6 +60,19 @@ constexpr OptionRow kTop[] = {
     {.name = "every", .placeholder = "SECONDS", .default_text = "2", .help = "Between two looks"},
 };
 
+constexpr OptionRow kPage[] = {
+    kSecretFile,
+    {.name = "listen",
+     .placeholder = "ADDRESS:PORT",
+     .default_text = "127.0.0.1:0",
+     .help = "Where to serve it; port 0 is a free one. Whoever can read the network up to another "
+             "address than 127.0.0.1 can read the page and its token, since it is not encrypted"},
+    {.name = "token-file",
+     .placeholder = "PATH",
+     .help = "A file with the token to ask for, which only you may read, for programs such as "
+             "Prometheus. Without it each start makes a random one"},
+};
+
 constexpr Command kCommands[] = {
     {.name = "status",
      .what = "Show how a running job stands",
@@ -82,6 +95,20 @@ constexpr Command kCommands[] = {
      .help = "Prints a line for each generation, node and leader that changes, as seen each "
              "quarter of a second.",
      .rows = kEvents},
+    {.name = "page",
+     .what = "Serve a page about a job, and its metrics",
+     .help = "Serves a page for a browser until Ctrl-C, and prints its address: nodes and ranks, "
+             "what the job waits for, its generations and where the time went. It follows the job "
+             "when another node leads, and shows a job that has ended from its ledger. Below it "
+             "lie metrics (for Prometheus, with the token as bearer), status.json and "
+             "history.json. Nobody sees anything without the token in the address.",
+     .rows = kPage},
+    {.name = "metrics",
+     .what = "Print the metrics of a job for Prometheus",
+     .help = "Prints them once, in Prometheus's text format, for the textfile collector of "
+             "node_exporter. While the leader does not answer, ddprun_up is 0, and only what the "
+             "ledger tells is there.",
+     .rows = kAsking},
     {.name = "stop",
      .what = "Stop a running job",
      .help = "All workers get the job's stop signal and their time for a last snapshot. The job "
@@ -134,6 +161,7 @@ constexpr ManualRow kExamples[] = {
     {"ddpctl status", "how the job stands that was started in this folder"},
     {"ddpctl top", "the same, again and again"},
     {"ddpctl events -f --json", "what happens in it, for programs"},
+    {"ddpctl page", "the same in a browser; the address is printed"},
     {"ddpctl jobs", "the jobs that were started in this folder"},
     {"ddpctl history --ledger=.ddprun/lab.8812.0", "what happened to that job, and when"},
     {"ddpctl jobs --json --ledger=/shared/ledgers", "the same of another folder, for programs"},

@@ -18,6 +18,7 @@
 #include "launcher/ctl/history_text.h"
 #include "launcher/ctl/jobs_text.h"
 #include "launcher/ctl/survey.h"
+#include "launcher/page/page_commands.h"
 #include "rendezvous/ledger/ledger_contents.h"
 
 namespace {
@@ -136,6 +137,17 @@ int run_events(const CtlCall& call) {
     return told ? code : fail_asked(told.error());
 }
 
+int run_page(const CtlCall& call) {
+    return fail_asked(launcher::serve_page(call, DDPRUN_VERSION, [](const std::string& text) {
+        return print(text) == 0 && std::fflush(stdout) == 0;
+    }));
+}
+
+int run_metrics(const CtlCall& call) {
+    const auto text = launcher::ask_metrics(call, DDPRUN_VERSION);
+    return text ? print(*text) : fail_asked(text.error());
+}
+
 // What each command of ctl_commands.cc does.
 struct Runner {
     std::string_view name;
@@ -146,6 +158,8 @@ constexpr Runner kRunners[] = {
     {"top", run_top},
     {"why", run_asking<launcher::ask_why>},
     {"events", run_events},
+    {"page", run_page},
+    {"metrics", run_metrics},
     {"stop", run_asking<launcher::ask_stop>},
     {"restart", run_asking<launcher::ask_restart>},
     {"drain", run_asking<launcher::ask_drain>},

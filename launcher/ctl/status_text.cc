@@ -37,13 +37,6 @@ std::string generation_text(const control::StatusReply& job) {
            count_text(job.world_size(), "worker");
 }
 
-// What ended this generation, or the one before.
-const std::string& last_failure(const control::StatusReply& job) {
-    static const std::string kNone;
-    if (!job.ended_by().empty()) return job.ended_by();
-    return job.generation() > 0 ? job.cause() : kNone;
-}
-
 std::string ranks_of(const control::Node& node) {
     if (node.first_rank() < 0) return "-";
     const int last = node.first_rank() + node.workers() - 1;
@@ -108,6 +101,12 @@ std::string head_text(const control::StatusReply& job, std::optional<double> ste
 }
 
 }  // namespace
+
+const std::string& last_failure(const control::StatusReply& job) {
+    static const std::string kNone;
+    if (!job.ended_by().empty()) return job.ended_by();
+    return job.generation() > 0 ? job.cause() : kNone;
+}
 
 std::string status_text(const control::StatusReply& job, std::size_t most_nodes) {
     return head_text(job, std::nullopt) + nodes_text(job, most_nodes);
