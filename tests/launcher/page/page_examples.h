@@ -22,6 +22,7 @@ inline control::StatusReply status_of_nodes(int count) {
     job.set_max_nodes(count);
     job.set_step(48210);
     job.set_snapshot(48000);
+    job.set_ends(job.now() + 3 * 3600 * kSecond);
     for (int i = 0; i < count; ++i) {
         const std::string number = std::to_string(i + 1);
         rendezvous::examples::add_node(

@@ -42,6 +42,7 @@ class Recorded {
             what == "states" ? status_in_all_states(nodes_) : status_of_nodes(nodes_);
         status.set_now(now.count());
         status.set_since((now - std::chrono::minutes{5}).count());
+        status.set_ends((now + std::chrono::hours{3}).count());
         status.set_step(status.step() + number);
         rendezvous::LedgerHistory history = history_until(now);
         if (what == "hostile") {
