@@ -7,11 +7,11 @@
         "spare": "has no place in this generation", "lost": "its connection is gone", "gone": "its ddprun has ended",
         "missing": "its ddprun has not called", "unusable": "it can run no worker",
         "drained": "an operator has taken it out", "out of service": "Slurm has taken its host out of service",
-        "recorded": "a member of the newest generation in the ledger",
+        "recorded": "a member of the newest generation; whether it runs is not known, or the job has ended",
     };
     const MANY = 64; // from here on nodes are shapes without words
     const ENTRIES = 8; // of the past, before the fold
-    const SILENT_AFTER = 15; // seconds without a beat, which comes every 5
+    const SILENT_AFTER = 15000; // milliseconds without a beat, which comes every 5 s
 
     const at = id => document.getElementById(id);
     let status = JSON.parse(at("first-status").textContent);
@@ -20,6 +20,11 @@
     let heard = performance.now(); // when ddpctl was last heard
     let source = null, refused = false, broken = false;
     const now = () => Date.now() + ahead;
+    const quiet = () => performance.now() - heard;
+    // Whether ddpctl is away, and whether what is shown may no longer be true; since when.
+    const away = () => refused || broken || quiet() > SILENT_AFTER;
+    const old = () => away() || status.link === "lost";
+    const moment = () => away() ? now() - quiet() : status.link === "lost" ? status.heard || status.now : now();
 
     // ---- words
 
@@ -53,6 +58,7 @@
     // ---- how it stands
 
     function headline() {
+        if (old() && !status.ended) return ["calm", "?", away() ? "is not known now" : "does not answer"];
         if (status.ended) return status.ended.code === 0 ? ["good", "✓", "has ended well"]
             : ["bad", "✗", "has ended with code " + status.ended.code];
         if (!known(status.told)) return status.link === "asking" ? ["calm", "…", "is being asked"]
@@ -72,7 +78,7 @@
         add("Standstill", status.standstill, "bad");
         add("Stop", status.stopping, "warn");
         add("Generation", known(status.generation) ? String(status.generation) : "none yet");
-        if (status.runs && status.since) add("Runs for", span(now() - status.since));
+        if (status.runs && status.since && !status.ended) add("Runs for", span(moment() - status.since));
         add("Workers", known(status.world_size) ? String(status.world_size) : null);
         if (known(status.min_nodes)) add("Nodes wanted", status.min_nodes === status.max_nodes
             ? String(status.min_nodes) : status.min_nodes + " to " + status.max_nodes);
@@ -252,28 +258,25 @@
     // ---- whether it is true now
 
     function truth() {
-        const quiet = (performance.now() - heard) / 1000;
-        const away = refused || broken || quiet > SILENT_AFTER;
-        const old = away || status.link === "lost";
-        const since = away ? now() - quiet * 1000 : status.heard || status.now;
-        document.body.classList.toggle("stale", old);
-        at("banner").hidden = !old && status.link !== "silent";
-        put(at("banner"), refused ? "ddpctl page does not let this page in any more. If it was started again, open " +
-                "the address that it has printed."
-            : away ? "The connection to ddpctl page is lost. It is tried again."
-            : status.link === "lost" ? "The job does not answer, and is asked again: " + (status.why || "")
-            : status.link === "silent" ? "What you see is from the ledger: " + (status.why || "") : "");
-        put(at("link"), away ? "not connected" : { answers: "live", lost: "the job does not answer",
-            ended: "from its ledger", silent: "from its ledger", asking: "asking the job" }[status.link]);
-        put(at("age"), old ? "What you see is " + span(now() - since) + " old." : "Up to date.");
-    }
-    function show() {
         const [kind, mark, words] = headline();
-        put(at("name"), status.name);
         at("headline").className = kind;
         at("headline").dataset.mark = mark;
         put(at("headline"), words);
         document.title = mark + " " + status.name + " " + words;
+        document.body.classList.toggle("stale", old());
+        at("banner").hidden = !old() && status.link !== "silent";
+        at("banner").className = "banner " + (old() ? "bad" : "calm");
+        put(at("banner"), refused ? "ddpctl page does not let this page in any more. If it was started again, open " +
+                "the address that it has printed."
+            : away() ? "The connection to ddpctl page is lost. It is tried again."
+            : status.link === "lost" ? "The job does not answer, and is asked again: " + (status.why || "")
+            : status.link === "silent" ? "What you see is from the ledger: " + (status.why || "") : "");
+        put(at("link"), away() ? "not connected" : { answers: "live", lost: "the job does not answer",
+            ended: "from its ledger", silent: "from its ledger", asking: "asking the job" }[status.link]);
+        put(at("age"), old() ? "What you see is " + span(now() - moment()) + " old." : "Up to date.");
+    }
+    function show() {
+        put(at("name"), status.name);
         put(at("ledger"), "Ledger: " + status.ledger + (status.run_id ? ", run " + status.run_id : "") +
             (status.nodes_left_out ? "; " + count(status.nodes_left_out, "node") + " too many to be shown" : ""));
         facts();

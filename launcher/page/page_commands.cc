@@ -132,7 +132,8 @@ Error serve_page(const CtlCall& call, std::string_view version,
     auto acceptor = listen_for_page(loop, at->address, at->port);
     if (!acceptor) return acceptor.error();
     const int port = acceptor->local_endpoint().port();
-    const PageDoor door(*token, {in_url(at->address), "localhost"}, port, page_policy());
+    const PageDoor door(*token, random_bytes(kTokenBytes), {in_url(at->address), "localhost"}, port,
+                        page_policy());
     PageBoard board{std::string(version)};
     board.tell_ledger(job->job(), {});
     PageServer server(loop, door, board);

@@ -140,14 +140,15 @@ std::string percent_encoded(std::string_view text) {
     return coded;
 }
 
-PageDoor::PageDoor(const SecretText& token, std::vector<std::string> hosts, int port,
-                   std::string page_policy)
+PageDoor::PageDoor(const SecretText& token, std::string_view start, std::vector<std::string> hosts,
+                   int port, std::string page_policy)
     : token_(token),
       hosts_(std::move(hosts)),
       page_policy_(std::move(page_policy)),
-      path_("/s-" + hex_of_mac(token, "ddpctl page: path").substr(0, 32) + "/"),
+      path_("/s-" + hex_of_mac(token, "ddpctl page: path" + std::string(start)).substr(0, 32) +
+            "/"),
       cookie_name_("ddpctl_page_" + std::to_string(port)),
-      cookie_(hex_of_mac(token, "ddpctl page: cookie")) {}
+      cookie_(hex_of_mac(token, "ddpctl page: cookie" + std::string(start))) {}
 
 PageAnswer PageDoor::refusal(int status, std::string_view sentence) const {
     PageAnswer answer{status, strict_headers("default-src 'none'; frame-ancestors 'none'"),

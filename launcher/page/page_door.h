@@ -53,8 +53,11 @@ class PageDoor {
     // `hosts`: names by which it may be called, as a Host header has them without the port:
     // "127.0.0.1", "[::1]", "localhost". `port` is part of the cookie's name, because two pages on
     // one host share a browser's cookies. `page_policy`: the Content-Security-Policy of the page.
-    PageDoor(const SecretText& token, std::vector<std::string> hosts, int port,
-             std::string page_policy);
+    // `start`: random bytes of this start. Whoever takes the port while the page is away gets the
+    // cookies of pages that are still open; they are worth nothing at the next start, also with the
+    // same token.
+    PageDoor(const SecretText& token, std::string_view start, std::vector<std::string> hosts,
+             int port, std::string page_policy);
 
     PageAnswer answer(const PageRequest& request) const;
     // For bytes that are no request: 400, 413, 431, or 503.

@@ -59,12 +59,27 @@ NodeLine node_line(const std::string& name, const std::string& state, const std:
     return line;
 }
 
+Json end_json(const PageView& view) {
+    if (view.newest())
+        if (const rendezvous::Ending* end = view.newest()->end())
+            return {{"code", end->code}, {"sentence", text_or_null(end->sentence)}};
+    if (!view.status || !view.status->has_ended()) return {};
+    return {{"code", view.status->ended().code()},
+            {"sentence", text_or_null(view.status->ended().sentence())}};
+}
+
+// After the end nothing runs, whatever was told last; a node that was lost stays so.
 std::vector<NodeLine> lines_of(const PageView& view) {
     std::vector<NodeLine> lines;
     if (view.status) {
-        for (const control::Node& node : view.status->nodes())
-            lines.push_back(node_line(node.name(), node.state(), node.why(), node.first_rank(),
+        const bool over = !end_json(view).is_null();
+        for (const control::Node& node : view.status->nodes()) {
+            const bool ran = node.state() == "running" || node.state() == "starting" ||
+                             node.state() == "stopping";
+            lines.push_back(node_line(node.name(), over && ran ? "recorded" : node.state(),
+                                      over && ran ? "" : node.why(), node.first_rank(),
                                       node.workers(), node.heard(), node.step()));
+        }
         return lines;
     }
     if (const rendezvous::Assignment* made = view.generation())
@@ -124,15 +139,6 @@ void add_recorded(Json& json, const PageView& view) {
     json["restarts"] = made->restarts;
     json["max_restarts"] = made->max_restarts;
     if (made->generation.value > 0) json["last_failure"] = text_or_null(made->cause);
-}
-
-Json end_json(const PageView& view) {
-    if (view.newest())
-        if (const rendezvous::Ending* end = view.newest()->end())
-            return {{"code", end->code}, {"sentence", text_or_null(end->sentence)}};
-    if (!view.status || !view.status->has_ended()) return {};
-    return {{"code", view.status->ended().code()},
-            {"sentence", text_or_null(view.status->ended().sentence())}};
 }
 
 Json entry_json(const DatedEntry& dated) {

@@ -1,6 +1,7 @@
 """Gets a page as a program does: URL, TOKEN (may be empty), FILE for the answer. Prints the status.
 
-With the word `follow` behind them, it writes what comes until the other side ends it.
+With the word `follow` behind them, it writes what comes until the other side ends it; with `status` it reads no more
+than that.
 """
 import http.client, sys, urllib.parse
 
@@ -10,7 +11,7 @@ headers = {"Authorization": "Bearer " + sys.argv[2]} if sys.argv[2] else {}
 connection.request("GET", (url.path or "/") + ("?" + url.query if url.query else ""), headers=headers)
 answer = connection.getresponse()
 with open(sys.argv[3], "wb") as file:
-    while piece := answer.read1(65536):
+    while sys.argv[4:] != ["status"] and (piece := answer.read1(65536)):
         file.write(piece)
         file.flush()
 print(answer.status)

@@ -22,12 +22,14 @@ promtool test rules alerts_test.yml >test.out 2>&1 || fail "an alert is not as i
 
 say "dashboard and alerts name only metrics that there are"
 { cat "$data/metrics.prom"; echo 'ddprun_exit_code{'; } | grep -oE '^ddprun_[a-z_]+' | sort -u >known.out
-grep -ohE 'ddprun_[a-z_]+' "$monitoring/dashboard.json" "$monitoring/alerts.yml" "$data/alerts_test.yml" | sort -u >named.out
+grep -ohE 'ddprun_[a-z_]+' "$monitoring/dashboard.json" "$monitoring/alerts.yml" "$data/alerts_test.yml" |
+    sort -u >named.out
 (($(wc -l <named.out) > 15)) || fail "no metrics are named"
 unknown=$(comm -13 known.out named.out)
 [[ -z $unknown ]] || fail "there is no $unknown"
 grep -oE '`ddprun_[a-z_]+' "$root/launcher/README.md" | tr -d '`' | sort -u >told.out
-[[ -z $(comm -3 known.out told.out) ]] || fail "launcher/README.md does not name the same metrics: $(comm -3 known.out told.out)"
+other=$(comm -3 known.out told.out)
+[[ -z $other ]] || fail "launcher/README.md does not name the same metrics: $other"
 
 say "a Prometheus scrapes a page with the token, and answers all that the dashboard asks"
 mkfifo commands

@@ -63,6 +63,26 @@ get /
 grep -q '"link":"answers"' got.out || fail "the page does not have the state"
 before=$(jq -r .generation <(get status.json; cat got.out))
 
+# A request that comes byte by byte, a second each: it is cut off at last, which is looked at below.
+python3 - "$door" >slow.out 2>&1 <<'P' &
+import socket, sys, time
+host, port = sys.argv[1].removeprefix("http://").rstrip("/").split(":")
+one = socket.create_connection((host, int(port)))
+one.settimeout(1)
+begun = time.monotonic()
+for byte in b"GET / HTTP/1.1\r\n" + b"X" * 100:
+    try:
+        one.sendall(bytes([byte]))
+        if not one.recv(100):
+            break
+    except TimeoutError:
+        continue
+    except OSError:
+        break
+print("cut off" if time.monotonic() - begun > 5 else "too early")
+P
+slow=$!
+
 say "the address stays when another node leads"
 follow events.out
 wait_until 20 has events.out '^event: status' || fail "no event"
@@ -84,7 +104,8 @@ say "whoever has no token gets 401 and nothing else, another user of this host, 
 for path in '' metrics events status.json history.json nothing '?token=wrong'; do
     get "$path" ""
     [[ $status == 401 ]] || fail "$path: $status without a token"
-    [[ $(cat got.out) == 'the token is missing or wrong; open the address that ddpctl page has printed' ]] || fail "$path tells"
+    [[ $(cat got.out) == 'the token is missing or wrong; open the address that ddpctl page has printed' ]] ||
+        fail "$path tells"
 done
 port=${door%/} port=${port##*:}
 # shellcheck disable=SC2016
@@ -112,7 +133,7 @@ for _ in range(15):
 time.sleep(600)
 P
 other="$! "
-full() { get events; [[ $status == 503 ]]; }
+full() { [[ $(python3 "$e2e/http_get.py" "${door}events" "$token" got.out status) == 503 ]]; }
 # One place is left for a reader who reads.
 python3 "$e2e/http_get.py" "${door}events" "$token" reader.out follow &
 other+=$!
@@ -142,6 +163,9 @@ get history.json
 kill -TERM $page
 wait $page || fail "the page ends with code $?"
 
+wait_until 60 ended $slow || fail "a slow request is not cut off"
+expect_in slow.out '^cut off'
+
 say "addresses and token files that are no good are refused"
 refused() { # pattern, options…
     code=0
@@ -167,11 +191,15 @@ expect_nothing_left 5
 
 say "a job of one node tells through its ledger"
 id=$mark.2 at=$(free_port)
-node alone 0 --nnodes=1 sleep 310
+# shellcheck disable=SC2016
+node alone 0 --nnodes=1 --max-restarts=1 sh -c '[ "$TORCHELASTIC_RESTART_COUNT" = 1 ] && exec sleep 310
+    while [ ! -e go ]; do sleep 0.1; done; exit 9'
 wait_until 30 test -e "$ledger/$id/entry-000000.json" || fail "no generation"
 serve
 wait_until 20 shows '' '"link":"silent"' || fail "it is not said that only the ledger tells"
 shows metrics '^ddprun_world_size\{run="[^"]*"\} 1$' || fail "no metrics from the ledger"
+touch go
+wait_until 30 shows metrics '^ddprun_generation\{run="[^"]*"\} 1$' || fail "the ledger is not read again"
 kill -TERM "${pid[alone]}"
 join alone 60
 kill $page
@@ -184,7 +212,8 @@ node two 1 --nnodes=2 sleep 310
 wait_until 30 test -e "$ledger/$id/entry-000000.json" || fail "no generation"
 for command in page metrics; do
     code=0
-    timeout 30 "$ddpctl" $command --ledger="$ledger" --secret-file="$work/theirs" >ctl.out 2>ctl.err </dev/null || code=$?
+    timeout 30 "$ddpctl" $command --ledger="$ledger" --secret-file="$work/theirs" \
+        >ctl.out 2>ctl.err </dev/null || code=$?
     expect_code 77
     [[ ! -s ctl.out ]] || fail "$command prints something"
 done

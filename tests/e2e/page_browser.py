@@ -62,7 +62,8 @@ def sizes(browser):
                 check("nodes", page.value(CELLS + ".length"), nodes)
                 check("wider than the window", page.value("document.documentElement.scrollWidth <= innerWidth"))
                 check("cells that lie over each other", page.value("""(() => {
-                    const boxes = [...document.querySelectorAll('#nodes .node')].map(cell => cell.getBoundingClientRect());
+                    const boxes = [...document.querySelectorAll('#nodes .node')]
+                        .map(cell => cell.getBoundingClientRect());
                     boxes.sort((a, b) => a.top - b.top || a.left - b.left);
                     let bad = boxes.filter(box => box.width < 8 || box.height < 8).length;
                     for (let i = 1; i < boxes.length; ++i)
@@ -79,7 +80,8 @@ def sizes(browser):
 
 CONTRAST = """(() => {
     const rgb = text => text.match(/[\\d.]+/g).map(Number);
-    const light = ([r, g, b]) => [r, g, b].map(x => x / 255).map(x => x <= .04045 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4)
+    const light = ([r, g, b]) => [r, g, b].map(x => x / 255)
+        .map(x => x <= .04045 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4)
         .reduce((sum, x, i) => sum + x * [.2126, .7152, .0722][i], 0);
     const ground = element => {
         for (; element; element = element.parentElement) {
@@ -90,9 +92,11 @@ CONTRAST = """(() => {
     };
     const bad = [];
     for (const element of document.querySelectorAll('h1,h2,p,dt,dd,li,b,small,strong,time,span,th,td,summary')) {
-        if (![...element.childNodes].some(node => node.nodeType === 3 && node.data.trim()) || !element.checkVisibility()) continue;
+        if (![...element.childNodes].some(node => node.nodeType === 3 && node.data.trim())) continue;
+        if (!element.checkVisibility()) continue;
         const [a, b] = [light(rgb(getComputedStyle(element).color)), light(ground(element))].sort((x, y) => y - x);
-        if ((a + .05) / (b + .05) < 4.5) bad.push(element.textContent.slice(0, 40) + ' ' + ((a + .05) / (b + .05)).toFixed(2));
+        const ratio = (a + .05) / (b + .05);
+        if (ratio < 4.5) bad.push(element.textContent.slice(0, 40) + ' ' + ratio.toFixed(2));
     }
     return bad; })()"""
 
@@ -140,8 +144,10 @@ def is_true(browser):
         job.show("lost")
         page.wait_for("document.getElementById('banner').checkVisibility()")
         check("why", "no node of the job answers" in text(page, "banner"))
+        check("headline", text(page, "headline"), "does not answer")
         page.wait_for("/^What you see is [1-9][0-9]* s old/.test(document.getElementById('age').textContent)")
         check("stale", page.value("document.body.classList.contains('stale')"))
+        check("words that are hard to read", page.value(CONTRAST), [])
         shoot(page, "lost")
         job.show("running")
         page.wait_for(LIVE)
@@ -149,6 +155,8 @@ def is_true(browser):
         job.show("ended")
         page.wait_for("document.getElementById('headline').textContent == 'has ended with code 7'")
         check("end", "rank 2 on gpu0001 exited with 7" in text(page, "facts"))
+        check("nodes after the end", text(page, "legend"), "8 recorded")
+        check("words that are hard to read", page.value(CONTRAST), [])
         shoot(page, "ended")
         job.process.kill()
         page.wait_for("document.getElementById('link').textContent == 'not connected'")
@@ -184,7 +192,8 @@ def keyboard(browser):
         page.value("document.querySelector('#nodes [tabindex=\"0\"]').focus()")
         for _ in range(3):
             page.key("ArrowRight")
-        check("text", text(page, "node-text"), "gpu0004: starting (it is starting, as this sentence says), ranks 12–15, step 48210")
+        check("text", text(page, "node-text"),
+              "gpu0004: starting (it is starting, as this sentence says), ranks 12–15, step 48210")
         page.key("End")
         check("last", page.value("document.activeElement.getAttribute('aria-label')").startswith("gpu1000: running"))
         page.key("Home")
@@ -199,10 +208,10 @@ def keyboard(browser):
         for name in ("How it stands", "Nodes and ranks", "Generations", "Where the time went"):
             check(name, ("heading", name) in roles and ("region", name) in roles)
         check("status", any(role == "status" for role, _ in roles))
-        check("moves", page.value("getComputedStyle(document.querySelector('main')).transitionDuration"), "0s")
+        check("moves", page.value("getComputedStyle(document.getElementById('nodes')).transitionDuration"), "0s")
         page.close()
         page = browser.open(job.url, still=False)
-        check("moves", page.value("getComputedStyle(document.querySelector('main')).transitionDuration"), "0.2s")
+        check("moves", page.value("getComputedStyle(document.getElementById('nodes')).transitionDuration"), "0.2s")
         page.close()
 
 

@@ -20,7 +20,8 @@ void require(bool holds) {
 }
 
 const PageDoor& door() {
-    static const PageDoor one(kToken, {"127.0.0.1", "localhost"}, 8090, "default-src 'none'");
+    static const PageDoor one(kToken, "a start", {"127.0.0.1", "localhost"}, 8090,
+                              "default-src 'none'");
     return one;
 }
 

@@ -28,10 +28,10 @@ std::string text_of(const PageView& view, MetricsFormat format = MetricsFormat::
     return metrics_text(view, kMoment, "1.2.3", format);
 }
 
-// tests/data/page; DDPRUN_WRITE_GOLDEN=1 writes the files anew.
+// tests/data/page; DDPRUN_REWRITE=1 writes the files anew.
 void compare(const std::string& text, const std::string& name) {
     const std::string path = std::string(DDPRUN_TEST_DATA) + "/page/" + name;
-    if (std::getenv("DDPRUN_WRITE_GOLDEN")) std::ofstream(path) << text;
+    if (std::getenv("DDPRUN_REWRITE")) std::ofstream(path) << text;
     std::stringstream golden;
     golden << std::ifstream(path).rdbuf();
     EXPECT_EQ(text, golden.str()) << path;

@@ -13,7 +13,7 @@ using testing::StartsWith;
 
 constexpr const char* kToken = "0123+/456789abcdef=";
 const PageDoor& door() {
-    static const PageDoor one(kToken, {"127.0.0.1", "localhost"}, 8090, "the policy");
+    static const PageDoor one(kToken, "a start", {"127.0.0.1", "localhost"}, 8090, "the policy");
     return one;
 }
 
@@ -133,7 +133,7 @@ TEST(PageDoor, IsServedUnderItsOwnNamesOnly) {
     EXPECT_EQ(door().answer({"GET", "/", {}}).status, 400);
     EXPECT_EQ(door().answer({"GET", "/", {{"Host", "localhost"}, {"Host", "localhost"}}}).status,
               400);
-    const PageDoor other(kToken, {"[::1]"}, 1, "");
+    const PageDoor other(kToken, "a start", {"[::1]"}, 1, "");
     EXPECT_EQ(other.answer({"GET", "/", {{"Host", "[::1]:1"}}}).status, 401);
     EXPECT_EQ(other.answer({"GET", "/", {{"Host", "[::1]"}}}).status, 401);
 }
@@ -178,8 +178,12 @@ TEST(PageDoor, ForbidsABrowserAllThatIsNotNeeded) {
     }
 }
 
-TEST(PageDoor, HasAnotherPathForEachToken) {
-    EXPECT_NE(PageDoor("another token", {"localhost"}, 8090, "").path(), door().path());
+// A cookie that somebody has got by taking the port is worth nothing at the next start.
+TEST(PageDoor, HasAnotherPathAndCookieForEachTokenAndStart) {
+    EXPECT_NE(PageDoor("another token", "a start", {"localhost"}, 8090, "").path(), door().path());
+    const PageDoor next(kToken, "the next start", {"127.0.0.1"}, 8090, "");
+    EXPECT_NE(next.path(), door().path());
+    EXPECT_EQ(next.answer(get(next.path(), {{"Cookie", cookie()}})).status, 401);
     EXPECT_EQ(percent_encoded("a+/=~%"), "a%2b%2f%3d~%25");
 }
 

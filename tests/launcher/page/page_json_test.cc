@@ -65,6 +65,17 @@ TEST(PageJson, ShowsAJobFromItsLedgerAlone) {
     EXPECT_FALSE(json.contains("told"));
 }
 
+// What was told before the end may be that all run.
+TEST(PageJson, ShowsNoNodeThatRunsAfterTheEnd) {
+    PageView view = view_of(status_in_all_states(20));
+    view.link = PageView::Link::ended;
+    view.history = ended_history(kMoment);
+    const Json json = Json::parse(page_status_json(view, kMoment));
+    EXPECT_EQ(json["counts"]["recorded"], 12);
+    EXPECT_EQ(json["counts"]["lost"], 1);
+    EXPECT_FALSE(json["counts"].contains("running"));
+}
+
 TEST(PageJson, TellsThePastTheNewestFirst) {
     const Json json = Json::parse(page_history_json(view_of(status_of_nodes(2))));
     ASSERT_EQ(json["entries"].size(), 4);

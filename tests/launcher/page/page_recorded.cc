@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
     auto acceptor = listen_for_page(loop, "127.0.0.1", 0);
     if (!acceptor) return 1;
     const int port = acceptor->local_endpoint().port();
-    const PageDoor door(kToken, {"127.0.0.1", "localhost"}, port, page_policy());
+    const PageDoor door(kToken, "a start", {"127.0.0.1", "localhost"}, port, page_policy());
     Recorded recorded(loop, door, std::atoi(argv[1]));
     recorded.server().start(std::move(*acceptor));
     std::printf("http://127.0.0.1:%d/?token=%s\n", port, kToken);

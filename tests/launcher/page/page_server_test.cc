@@ -8,8 +8,10 @@
 #include <boost/asio/connect.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
+#include <boost/asio/read_until.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
+#include <cstdlib>
 #include <future>
 #include <thread>
 
@@ -64,6 +66,15 @@ class Served : public testing::Test {
         asio::read(socket, asio::dynamic_buffer(answer), error);
         return answer;
     }
+    // The first line of it: the rest may never end.
+    std::string first_line(const std::string& bytes) {
+        tcp::socket socket = connect();
+        boost::system::error_code error;
+        asio::write(socket, asio::buffer(bytes), error);
+        std::string answer;
+        asio::read_until(socket, asio::dynamic_buffer(answer), "\r\n", error);
+        return answer.substr(0, answer.find('\r'));
+    }
     static std::string get(const std::string& path, const std::string& more = {}) {
         return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + kToken +
                "\r\n" + more + "\r\n";
@@ -79,7 +90,7 @@ class Served : public testing::Test {
     }
 
     asio::io_context loop_{1}, mine_;
-    PageDoor door_{kToken, {"127.0.0.1", "localhost"}, 1, page_policy()};
+    PageDoor door_{kToken, "a start", {"127.0.0.1", "localhost"}, 1, page_policy()};
     PageBoard board_{"1.2.3"};
     PageServer server_{loop_, door_, board_};
     tcp::endpoint at_;
@@ -121,7 +132,7 @@ TEST_F(Served, HasSoManyConnectionsAtMost) {
 TEST_F(Served, HasSoManySubscribersAtMost) {
     std::vector<tcp::socket> all;
     for (int i = 0; i < kPageSubscribers; ++i) all.push_back(subscriber());
-    EXPECT_THAT(exchange(get("/events")), HasSubstr("16 readers follow this job already"));
+    EXPECT_EQ(first_line(get("/events")), "HTTP/1.1 503 Service Unavailable");
     EXPECT_THAT(exchange(get("/metrics")), StartsWith("HTTP/1.1 200 "));
 }
 
@@ -152,6 +163,26 @@ TEST_F(Served, ALazyReaderDelaysNobody) {
     on_loop([&] {
         EXPECT_TRUE(middle.expired()) << "an old text is kept for somebody who does not read";
     });
+}
+
+// Half a minute: only in a long run.
+TEST_F(Served, LetsALazyReaderGo) {
+    if (!std::getenv("DDPRUN_LONG")) return;
+    std::vector<tcp::socket> lazy;
+    for (int i = 0; i < kPageSubscribers; ++i) lazy.push_back(subscriber());
+    for (int round = 0; round < 10; ++round)
+        on_loop([&] {
+            board_.tell_status(status_of_nodes(4000 + round), std::nullopt);
+            server_.wake();
+        });
+    EXPECT_EQ(first_line(get("/events")), "HTTP/1.1 503 Service Unavailable");
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{90};
+    std::string first;
+    while (first != "HTTP/1.1 200 OK" && std::chrono::steady_clock::now() < until) {
+        std::this_thread::sleep_for(std::chrono::milliseconds{100});
+        first = first_line(get("/events"));
+    }
+    EXPECT_EQ(first, "HTTP/1.1 200 OK");
 }
 
 }  // namespace
