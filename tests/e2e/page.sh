@@ -38,7 +38,7 @@ serve() {
     url=$(jq -r .url page.out)
     door=${url%%\?*} token=${url##*=}
 }
-# shellcheck disable=SC2317
+# shellcheck disable=SC2317,SC2086
 clean_up() { kill $page ${other:-} 2>/dev/null; }
 # Asks as a program does: path. Sets status; the answer is in got.out.
 get() {
