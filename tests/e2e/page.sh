@@ -146,6 +146,11 @@ shows metrics '^ddprun_up' || fail "no metrics beside readers"
 # shellcheck disable=SC2086
 kill $other
 
+say "a request that does not come to its end is cut off"
+wait_until 60 ended $slow || fail "a slow request is not cut off"
+expect_in slow.out '^cut off'
+shows metrics '^ddprun_up' || fail "the page has gone"
+
 say "the end of the job is shown, and afterwards from its ledger"
 timeout 30 "$ddpctl" stop --ledger="$ledger" --secret-file="$work/ours" >stop.out 2>&1 || fail "no stop"
 join two 60
@@ -162,9 +167,6 @@ get history.json
 [[ $(jq -r '.entries[-1].kind' got.out) == end ]] || fail "no history of a job that has ended"
 kill -TERM $page
 wait $page || fail "the page ends with code $?"
-
-wait_until 60 ended $slow || fail "a slow request is not cut off"
-expect_in slow.out '^cut off'
 
 say "addresses and token files that are no good are refused"
 refused() { # pattern, options…

@@ -79,12 +79,13 @@ class Served : public testing::Test {
         return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + kToken +
                "\r\n" + more + "\r\n";
     }
-    // Follows the events, and has read so much of them that it is a subscriber.
+    // Follows the events, and has read all that there was.
     tcp::socket subscriber() {
         tcp::socket socket = connect();
         asio::write(socket, asio::buffer(get("/events")));
-        std::string begin(100, '\0');
-        asio::read(socket, asio::buffer(begin));
+        std::string begin;
+        for (const char* end : {"event: history", "\n\n"})
+            asio::read_until(socket, asio::dynamic_buffer(begin), end);
         EXPECT_THAT(begin, StartsWith("HTTP/1.1 200 "));
         return socket;
     }
