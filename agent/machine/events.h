@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "agent/parts/snapshot_hint.h"
 #include "agent/parts/stop_policy.h"
 #include "base/note.h"
 #include "rendezvous/model/messages.h"
@@ -169,6 +170,11 @@ struct SignalWorkers {
     std::vector<std::int64_t> abort = {};
     bool operator==(const SignalWorkers&) const = default;
 };
+// The workers go on, and find the file that DDPRUN_SNAPSHOT_FILE names.
+struct AskSnapshot {
+    SnapshotHint hint;
+    bool operator==(const AskSnapshot&) const = default;
+};
 // The job makes no progress: keep what all workers do, and find out where these are while they
 // live. Answered by WorkersExamined, unless the generation ends before.
 struct ExamineWorkers {
@@ -204,8 +210,8 @@ struct Exit {
 };
 
 using Effect = std::variant<Connect, Lead, LeaderHeard, SendMessage, SetDeadline, OpenStore, Spawn,
-                            SignalWorkers, ExamineWorkers, AskJobEnd, Sweep, LookForStuck,
-                            CloseStore, Exit, Note>;
+                            SignalWorkers, AskSnapshot, ExamineWorkers, AskJobEnd, Sweep,
+                            LookForStuck, CloseStore, Exit, Note>;
 using Effects = std::vector<Effect>;
 
 }  // namespace ddprun::agent

@@ -127,6 +127,7 @@ void MachineState::on_ack(Time now, const rendezvous::Ack& ack) {
     if (!result.accepted) return;
     heard_leader();
     if (ack.facts) on_facts(now, *ack.facts);
+    if (ack.snapshot) pass_on(ack.held, *ack.snapshot);
     // The next leader wants to know until when this one lived (facts.led), so only the leader that
     // holds the generation counts.
     if (ack.held != kNoGeneration && ack.held == facts.generation()) holder = lease.leader();

@@ -36,8 +36,9 @@ struct Running {
     Headway headway;  // moves on the node that has the store
     SweepWatch sweep;
     WithheldFailures withheld;
-    bool said_not_finite = false;  // that a worker has reported a value that is no number
-    bool planned_stop = false;     // by Stop: this node stays a member until all have stopped
+    bool said_not_finite = false;     // that a worker has reported a value that is no number
+    std::int64_t snapshot_asked = 0;  // the newest request that was passed on
+    bool planned_stop = false;        // by Stop: this node stays a member until all have stopped
     std::optional<Time> stopping_since;
     std::optional<StopLadder> ladder;
     std::optional<StopHint> hint;      // for the workers, with the ladder's first signal
@@ -127,6 +128,7 @@ struct MachineState {
     void on_keeper_died(Time now, const std::string& how);
     void on_no_keeper(const std::string& why);
     void on_progress(Time now, const WorkerProgress& event);
+    void pass_on(Generation held, const rendezvous::SnapshotAsked& asked);
     void on_contact(Time now, const StoreContact& event);
     void got_to(Time now, rendezvous::Reach reach);
     void tell_soon(Time now);

@@ -207,7 +207,7 @@ void MachineState::on_no_keeper(const std::string& why) {
 
 void MachineState::on_progress(Time now, const WorkerProgress& event) {
     if (!is_running(event.generation)) return;
-    facts.saved(event.snapshot, now);
+    if (facts.saved(event.snapshot, now)) tell_soon(now);
     if (event.snapshot_took > Duration{}) request.snapshot_took(event.snapshot_took);
     running->workers.progressed(event.local_rank, event.step, now);
     if (!event.not_finite.empty()) say_not_finite(event);
@@ -279,6 +279,15 @@ void MachineState::on_still(Time now, const WorkersStill& event) {
     if (!is_running(event.generation)) return;
     running->workers.watched(event.still, event.pace);
     tell_soon(now);
+}
+
+// Every Ack carries the request, and a worker that removes the file has obeyed. Workers that are
+// being stopped write their last snapshot anyway.
+void MachineState::pass_on(Generation held, const rendezvous::SnapshotAsked& asked) {
+    if (!is_running(held) || phase != Phase::running || asked.number <= running->snapshot_asked)
+        return;
+    running->snapshot_asked = asked.number;
+    effects.push_back(AskSnapshot{{held, asked}});
 }
 
 void MachineState::on_contact(Time now, const StoreContact& event) {

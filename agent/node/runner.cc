@@ -170,6 +170,9 @@ void Runner::perform(Effect& effect) {
                 warm_.cancel();
                 e.hint ? workers_->stop(*e.hint) : workers_->signal(e.signal, e.abort);
             },
+            [&](const AskSnapshot& e) {
+                if (workers_) workers_->ask_snapshot(e.hint);
+            },
             [&](const AskJobEnd&) { ask_job_end(); },
             [&](const ExamineWorkers& e) { looks_.examine(e); },
             [&](const Sweep& e) { sweep(e.generation); },

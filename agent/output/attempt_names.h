@@ -19,6 +19,8 @@ inline constexpr const char* kErrorFile = "error.json";
 inline constexpr const char* kTimerFile = "timer";
 // In the same folder: why and how soon the workers are stopped. DDPRUN_STOP_FILE names it.
 inline constexpr const char* kStopFile = "stop.json";
+// In the same folder: who wants a snapshot. DDPRUN_SNAPSHOT_FILE names it.
+inline constexpr const char* kSnapshotFile = "snapshot.json";
 // In the temporary folder: where the processes of its ddprun come from.
 inline constexpr const char* kOriginFile = "origin.json";
 // The temporary folder's name in TMPDIR. mkdtemp(3) replaces the X's.

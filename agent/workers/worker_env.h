@@ -44,6 +44,8 @@ struct WorkerPlace {
     std::string error_file;
     // Where it can read that it is being stopped, and why; empty: none.
     std::string stop_file;
+    // Where it can read that a snapshot is wanted; empty: none.
+    std::string snapshot_file;
     std::optional<int> omp_num_threads;  // used only if the user has set none
     bool fault_handler = false;          // PYTHONFAULTHANDLER=1, unless the user has set it
     // The signals that ddprun handles, for TORCHELASTIC_SIGNALS_TO_HANDLE.

@@ -54,7 +54,7 @@ EnvironmentToCome environment_to_come(const WorkerPlan& plan) {
         node.master_port = static_cast<std::uint16_t>(number + 1);
         node.max_restarts = number;
         WorkerPlace place = place_of(plan, node, 0);
-        place.error_file = place.stop_file = "/" + std::to_string(number);
+        place.error_file = place.stop_file = place.snapshot_file = "/" + std::to_string(number);
         std::vector<std::string> lines = worker_environment(plan.environment, place);
         std::ranges::sort(lines);
         return lines;

@@ -14,15 +14,11 @@
 #include "agent/workers/worker_process.h"
 #include "agent/workers/worker_request.h"
 #include "base/system/boot_clock.h"
-#include "base/system/careful_open.h"
 #include "rendezvous/model/node_name.h"
 
 namespace ddprun::agent {
 namespace {
 
-// How long the stop may wait for the file system that holds the stop file. After it, the workers
-// get the signal without the file.
-constexpr auto kStopFileLimit = std::chrono::milliseconds{500};
 // How long a death may wait for the file system that holds the error file. After it, the death is
 // reported without the file.
 constexpr auto kErrorFileLimit = std::chrono::seconds{2};
@@ -106,14 +102,17 @@ void WorkerSet::start_all(AttemptFiles files, const Ready& ready) {
     for (auto& worker : workers_)
         if (const std::string folder = output_->folder(worker->index); !folder.empty())
             worker->error_file = folder + "/" + kErrorFile;
+    requests_.emplace(consoles_.files, output_->folder(0));
     ready(output_->folder(0));
     for (auto& worker : workers_) start_one(*worker, environment_of(*worker));
+    if (early_) ask_snapshot(*early_);
 }
 
 std::vector<std::string> WorkerSet::environment_of(const Worker& worker) const {
     WorkerPlace place = place_of(plan_, node_place_, worker.index);
     place.error_file = worker.error_file;
-    place.stop_file = stop_file();
+    place.stop_file = requests_->stop_file();
+    place.snapshot_file = requests_->snapshot_file();
     return worker_environment(plan_.environment, place);
 }
 
@@ -193,22 +192,25 @@ void WorkerSet::pass_on(int number) {
         if (worker->lives()) worker->signal(number);
 }
 
-// One file for all workers of the node, in the folder of the first one.
-std::string WorkerSet::stop_file() const {
-    const std::string folder = output_ ? output_->folder(0) : "";
-    return folder.empty() ? folder : folder + "/" + kStopFile;
-}
-
 // The file first and then the signal, so that a worker that gets the signal finds the file. If the
 // file cannot be written in time, the signal is sent all the same.
 void WorkerSet::stop(const StopHint& hint) {
-    const std::string path = stop_file();
-    if (path.empty()) return signal(hint.signal);
-    consoles_.files.post_within(
-        kStopFileLimit, [path, text = to_json(hint, day_now())] { replace_file(path, text); },
-        [this, number = hint.signal, alive = std::weak_ptr(alive_)](bool) {
-            if (alive.lock()) signal(number);
-        });
+    if (!requests_) return signal(hint.signal);
+    requests_->stop(hint, [this, number = hint.signal, alive = std::weak_ptr(alive_)] {
+        if (alive.lock()) signal(number);
+    });
+}
+
+void WorkerSet::ask_snapshot(const SnapshotHint& hint) {
+    if (!requests_) {
+        early_ = hint;
+        return;
+    }
+    requests_->ask_snapshot(hint, [this, alive = std::weak_ptr(alive_)](const Error& error) {
+        if (alive.lock())
+            warn_(Error(error.code(), "the workers of this node cannot be asked for a snapshot: " +
+                                          error.sentence()));
+    });
 }
 
 // The pid comes from a worker and may be any number. It gets the signal only if its session or

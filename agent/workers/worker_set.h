@@ -21,6 +21,7 @@
 #include "agent/output/attempt_folder.h"
 #include "agent/output/generation_output.h"
 #include "agent/standstill/watched_workers.h"
+#include "agent/workers/request_files.h"
 #include "agent/workers/worker_plan.h"
 #include "base/loop/turn_budget.h"
 
@@ -57,6 +58,8 @@ class WorkerSet {
     // As signal(), but first writes the file that tells the workers why. If this takes too long,
     // the signal is sent without the file.
     void stop(const StopHint& hint);
+    // The workers find the file that asks them for a snapshot, and go on.
+    void ask_snapshot(const SnapshotHint& hint);
     // Sends a signal to one process in a worker's session or process group. `why` is reported if
     // the worker dies of it. Returns false if the process belongs to no worker.
     bool signal_one(std::int64_t pid, int number, const std::string& why);
@@ -84,7 +87,6 @@ class WorkerSet {
     void start_all(AttemptFiles files, const Ready& ready);
     void start_one(Worker& worker, const std::vector<std::string>& environment);
     std::vector<std::string> environment_of(const Worker& worker) const;
-    std::string stop_file() const;  // empty if there is no folder for it
     void fail(Worker& worker, const std::string& sentence, int exit_code);
     DeathFacts facts_of(const Worker& worker, const ExitStatus& status, Time at);
     void read_account(const Worker& worker, DeathFacts facts);
@@ -106,6 +108,8 @@ class WorkerSet {
     // The share of each turn of the loop that these workers' pipes get together.
     std::shared_ptr<TurnBudget> turns_ = std::make_shared<TurnBudget>(loop_);
     std::optional<GenerationOutput> output_;  // set when the folders are made
+    std::optional<RequestFiles> requests_;    // set with it
+    std::optional<SnapshotHint> early_;       // asked for before
     int signalled_ = 0;                       // last signal that was sent to all; 0: none
     bool failed_ = false;                     // one has, or was not started
     bool forgone_ = false;                    // kill() was called

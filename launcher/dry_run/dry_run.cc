@@ -115,7 +115,9 @@ Known<std::string> judge(const std::string& name, const std::string& value, cons
     if (name == "MASTER_PORT") return with("a free one, anew in each generation", "");
     // These lie in the folder of the attempt, whose name has random characters: the text shows the
     // form only.
-    if (name == "TORCHELASTIC_ERROR_FILE" || name == "DDPRUN_STOP_FILE") return with(value, "");
+    if (name == "TORCHELASTIC_ERROR_FILE" || name == "DDPRUN_STOP_FILE" ||
+        name == "DDPRUN_SNAPSHOT_FILE")
+        return with(value, "");
     if (name == "TORCHELASTIC_RUN_ID")
         return plan.workers.run_id.empty() ? dry.run_id : Known<std::string>{value, ""};
     if (name == "WORLD_SIZE" || name == "ROLE_WORLD_SIZE")
@@ -158,6 +160,7 @@ std::vector<DryRun::Variable> variables_of(const JobInput& input, const agent::W
     agent::WorkerPlace place = agent::place_of(workers, self, 0);
     place.error_file = agent::worker_folder(attempt_of(input), 0) + "/" + agent::kErrorFile;
     place.stop_file = agent::worker_folder(attempt_of(input), 0) + "/" + agent::kStopFile;
+    place.snapshot_file = agent::worker_folder(attempt_of(input), 0) + "/" + agent::kSnapshotFile;
     std::vector<DryRun::Variable> variables;
     const auto name_of = [](const std::string& line) { return line.substr(0, line.find('=')); };
     // From an empty environment: what is in it comes from ddprun alone.

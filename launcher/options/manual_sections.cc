@@ -38,7 +38,7 @@ constexpr ManualRow kFiles[] = {
     {"LOG_DIR/RUN_ID_XXXXXXXX/",
      "with --log-dir: attempt_N/LOCAL_RANK/stdout.log and stderr.log of generation N, and "
      "failure.json if the job failed"},
-    {"TMPDIR/ddprun*", "error and stop files of the workers; removed at the end"},
+    {"TMPDIR/ddprun*", "error, stop and snapshot files of the workers; removed at the end"},
     {"/etc/ddprun/ddprun.toml",
      "the site's options; must belong to root. Not read by a ddprun that is called torchrun"},
 };
@@ -53,6 +53,9 @@ constexpr ManualRow kWorkers[] = {
     {"TORCHELASTIC_ERROR_FILE", "where a worker may write its exception, as @record does"},
     {"DDPRUN_STOP_FILE",
      "this file appears when the job is to stop: JSON with the reason and the seconds left"},
+    {"DDPRUN_SNAPSHOT_FILE",
+     "this file appears when ddpctl snapshot asks for one: write a snapshot, remove the file, go "
+     "on"},
     {"DDPRUN_PROGRESS_FD", "a descriptor for progress: write lines such as step=17"},
     {"OMP_NUM_THREADS", "each worker's share of the node's CPUs, if it was not set"},
 };

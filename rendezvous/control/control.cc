@@ -149,11 +149,19 @@ struct Control::State::Rpcs : control::Control::CallbackService {
     }
     Reactor* Stop(Context* context, const control::StopRequest* asked,
                   control::Done* done) override {
-        return act(context, asked->by(), StopJob{}, done);
+        return act(context, asked->by(), StopJob{asked->after_snapshot()}, done);
     }
     Reactor* Restart(Context* context, const control::RestartRequest* asked,
                      control::Done* done) override {
         return act(context, asked->by(), RestartGeneration{Generation{asked->generation()}}, done);
+    }
+    Reactor* SnapshotNow(Context* context, const control::SnapshotRequest* asked,
+                         control::Done* done) override {
+        return act(context, asked->by(), AskSnapshot{}, done);
+    }
+    Reactor* SetLimits(Context* context, const control::LimitsRequest* asked,
+                       control::Done* done) override {
+        return act(context, asked->by(), rendezvous::SetLimits{to_limits(*asked)}, done);
     }
     Reactor* Drain(Context* context, const control::DrainRequest* asked,
                    control::Done* done) override {

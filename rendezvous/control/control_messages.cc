@@ -36,6 +36,7 @@ control::StatusReply to_reply(const JobStatus& job, const std::optional<Ending>&
     reply.set_snapshot(job.snapshot);
     reply.set_waiting_for(job.waiting_for);
     reply.set_stopping(job.stopping);
+    reply.set_snapshot_asked(job.snapshot_asked);
     reply.set_standstill(job.standstill);
     reply.set_ended_by(job.ended_by);
     if (job.ends) reply.set_ends(job.ends->count());
@@ -46,6 +47,14 @@ control::StatusReply to_reply(const JobStatus& job, const std::optional<Ending>&
     }
     reply.set_now(now.count());
     return reply;
+}
+
+OperatorLimits to_limits(const control::LimitsRequest& asked) {
+    OperatorLimits limits;
+    if (asked.has_min_nodes()) limits.min_nodes = asked.min_nodes();
+    if (asked.has_max_nodes()) limits.max_nodes = asked.max_nodes();
+    if (asked.has_max_restarts()) limits.max_restarts = asked.max_restarts();
+    return limits;
 }
 
 control::WhyReply why(const JobStatus& job) {

@@ -13,6 +13,9 @@ namespace ddprun::rendezvous {
 control::StatusReply to_reply(const JobStatus& job, const std::optional<Ending>& ended,
                               Duration now);
 
+// What an operator asks, as it came: the machine judges the numbers.
+OperatorLimits to_limits(const control::LimitsRequest& asked);
+
 // Why the job does not go on; no sentence: it does.
 control::WhyReply why(const JobStatus& job);
 

@@ -97,6 +97,15 @@ void each_field(auto& v, Is<TimeRecord> auto& record) {
     v(DDPRUN_FIELD(spent), record.spent, Any{});
 }
 
+static_assert(kMostNodes <= static_cast<int>(kMaxNodes) && kMostRestarts <= kMaxWorld,
+              "every limit that an operator may set can be recorded");
+
+void each_field(auto& v, Is<OperatorLimits> auto& limits) {
+    v(DDPRUN_FIELD(min_nodes), limits.min_nodes, kNodes);
+    v(DDPRUN_FIELD(max_nodes), limits.max_nodes, Whole{limits.min_nodes.value_or(1), kNodes.high});
+    v(DDPRUN_FIELD(max_restarts), limits.max_restarts, kCount);
+}
+
 void each_field(auto& v, Is<LedgerEntry> auto& entry) {
     v(DDPRUN_FIELD(number), entry.number, kNumber);
     v(DDPRUN_FIELD(leader), entry.leader, Any{});
@@ -114,6 +123,7 @@ void each_field(auto& v, Is<LedgerEntry> auto& entry) {
     // Left out in nearly all jobs: nobody is blamed.
     v(DDPRUN_FIELD(blame), entry.blame, AbsentIf{Blame{}, Any{}});
     v(DDPRUN_FIELD(time), entry.time, AbsentIf{TimeRecord{}, Any{}});
+    v(DDPRUN_FIELD(limits), entry.limits, AbsentIf{OperatorLimits{}, Any{}});
 }
 
 namespace {
@@ -226,6 +236,8 @@ LedgerEntry read_entry(const Place& place, const Json& json) {
     // entry needs at least one member, since callers use the first one.
     if (!entry.end() && !entry.allocation() && entry.assignment.members.empty())
         place.complain("assignment", "has no members");
+    if (entry.limits.min_nodes.has_value() != entry.limits.max_nodes.has_value())
+        place.complain("limits", "has only one of min_nodes and max_nodes");
     return entry;
 }
 

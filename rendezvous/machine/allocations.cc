@@ -23,7 +23,7 @@ bool MachineState::earlier_may_train() const {
 // The wait counts from this leader's own entry, since only that one was certainly seen by who looks
 // from then on.
 bool MachineState::may_begin(Time now) const {
-    return !earlier_may_train() || now > allocation.safe_after(config.limits.times);
+    return !earlier_may_train() || now > allocation.safe_after(limits().times);
 }
 
 // Where workers of an earlier allocation may run, the entry is due at once. Else it only tells
@@ -60,7 +60,7 @@ void MachineState::allocation_recorded(Time now) {
     note(Note::Level::warn,
          "an earlier allocation of this job has recorded no end, so its workers may still run; the "
          "first generation of this one begins in " +
-             to_text(allocation.safe_after(config.limits.times) - now) +
+             to_text(allocation.safe_after(limits().times) - now) +
              " (three leases, --requeue-wait)");
 }
 
@@ -70,10 +70,10 @@ void MachineState::allocation_recorded(Time now) {
 void MachineState::await_earlier(Time now) {
     // The last call runs meanwhile.
     if (gathering.may_be_enough())
-        gathering.counted(now, count_candidates(now), config.limits.min_nodes);
+        gathering.counted(now, count_candidates(now), limits().min_nodes);
     if (!allocation.is_recorded()) return;  // owes_allocation() says when it is due
     if (!end.is_decided() || end.requeues())
-        return wake_at(allocation.safe_after(config.limits.times) + Duration{1});
+        return wake_at(allocation.safe_after(limits().times) + Duration{1});
     end.complete(now, config.to_day, facts);
     close(now);
 }

@@ -34,6 +34,7 @@ void MachineState::on_won(Time now) {
     watch.begin();
     late.generation_began();
     quiet.generation_began();
+    snapshot.generation_is_held(held()->entry);
     if (held()->taken_over) return take_over(now);
     for (const std::string& line : record.began(*top())) note(Note::Level::warn, line);
     forget_generation();
@@ -68,6 +69,7 @@ void MachineState::forget_generation() {
     facts = GenerationFacts(newest());
     for (auto& [id, node] : roster.nodes()) node.told.facts = 0;
     stop.regrouped();
+    snapshot.generation_began();
     hang.forget();
     standstill.forget();
     straggler.forget();
@@ -119,6 +121,7 @@ void MachineState::end_generation(Time now, const std::string& cause, Note::Leve
     hang.stop_examining();
     record.ended(facts.failure() ? facts.failure().at() : now, now);
     claim.end_held();
+    snapshot.generation_ended();
     record.next_because(cause, kind);
     note(level, cause + "; generation " + text(held()->assignment.generation) + " ends");
     phase = Phase::gathering;
@@ -164,7 +167,7 @@ void MachineState::count_as_over(Time now, const std::string& cause) {
 void MachineState::consider_late_joiners(Time now) {
     if (!holding() || stop.is_under_way()) return;
     const auto members = static_cast<int>(held()->assignment.members.size());
-    if (members >= config.limits.max_nodes) return;
+    if (members >= limits().max_nodes) return;
     LateJoinWatch::World world{.members = members,
                                .ending = claim.some_completed(),
                                .snapshot = facts.snapshot(),
@@ -174,7 +177,7 @@ void MachineState::consider_late_joiners(Time now) {
         if (node.connected() && node.idle() && !roster.gone(id) && !held()->lease.has(id) &&
             !record.is_drained(id.name))
             world.waiting.push_back(id.name);
-    const auto verdict = late.look(now, world, config.limits);
+    const auto verdict = late.look(now, world, limits());
     if (!verdict) return;
     wake_at(late.next_look());
     if (!verdict->regroup) return;

@@ -5,13 +5,13 @@
 namespace ddprun::rendezvous {
 
 void MachineState::watch_for_hang(Time now) {
-    if (config.limits.hang_timeout <= Duration{} || !holding() || stop.is_under_way())
+    if (limits().hang_timeout <= Duration{} || !holding() || stop.is_under_way())
         return hang.stop_examining();
     if (!hang.counts()) return miss_reports(now);
     if (hang.resumed())
         note(Note::Level::info, "a worker reports progress again; the generation continues");
     if (!hang.examines()) {
-        if (!hang.is_due(now, config.limits)) return wake_at(hang.looks_at(config.limits));
+        if (!hang.is_due(now, limits())) return wake_at(hang.looks_at(limits()));
         examine(now);
     }
     if (hang.is_complete(now)) return end_hung(now);
@@ -21,11 +21,11 @@ void MachineState::watch_for_hang(Time now) {
 // A program that reports nothing is never ended for that. Its user believes it to be watched, so
 // one line says that it is not. A leader that follows may say it once more.
 void MachineState::miss_reports(Time now) {
-    if (said_unjudged || config.limits.hang_auto) return;
-    const Time at = hangs_at(held()->since, config.limits);
+    if (said_unjudged || limits().hang_auto) return;
+    const Time at = hangs_at(held()->since, limits());
     if (now < at) return wake_at(at);
     said_unjudged = true;
-    note(Note::Level::warn, unjudged_sentence(now - held()->since, config.limits));
+    note(Note::Level::warn, unjudged_sentence(now - held()->since, limits()));
 }
 
 // The examination comes before any stop, because only living workers can be examined.
@@ -42,7 +42,7 @@ void MachineState::examine(Time now) {
 void MachineState::end_hung(Time now) {
     // A hang counts as a failure of the slowest worker, so it uses up a restart. Its time is the
     // last progress.
-    const HangWatch::Hung hung = hang.take(now, config.limits, held()->assignment.world_size,
+    const HangWatch::Hung hung = hang.take(now, limits(), held()->assignment.world_size,
                                            [this](int rank) { return name_of(rank); });
     facts.failed(hung.node, hung.outcome, hung.since);
     if (hung.to_blame) record.ended_by(hung.node);

@@ -15,9 +15,8 @@ constexpr Duration kWorthTelling = std::chrono::minutes{10};
 // The job cannot begin. The end waits one lease for nodes that have not connected yet, so that they
 // learn why.
 bool MachineState::waits_to_tell(Time now, Time since) {
-    const auto& limits = config.limits;
     const auto nodes =
-        limits.order.empty() ? limits.max_nodes : static_cast<int>(limits.order.size());
+        limits().order.empty() ? limits().max_nodes : static_cast<int>(limits().order.size());
     const auto come = std::ranges::count_if(
         roster.nodes(), [](const auto& each) { return each.second.connected(); });
     const Time heard_by = since + share(lease(), kHearTheEnd);
@@ -36,9 +35,9 @@ bool MachineState::is_refused(Time now) {
 
 // At the start of a Slurm step no further nodes will come.
 bool MachineState::too_few_are_usable(Time now) {
-    const auto nodes = static_cast<int>(config.limits.order.size());
+    const auto nodes = static_cast<int>(limits().order.size());
     const int lost = unusable.count();
-    if (!begins_allocation() || nodes == 0 || lost == 0 || nodes - lost >= config.limits.min_nodes)
+    if (!begins_allocation() || nodes == 0 || lost == 0 || nodes - lost >= limits().min_nodes)
         return false;
     if (waits_to_tell(now, unusable.since())) return true;
     Ending ending = unavailable(unusable.sentence());

@@ -141,6 +141,7 @@ void MachineState::lead(Time now) {
         wake_at(held()->since + share(lease(), kEchoes) + Duration{1});
     scan(now);
     if (holding()) look_for_newer(now);
+    look_for_snapshot(now);
     if (phase == Phase::running) watch_for_hang(now);
     if (phase == Phase::running) watch_for_standstill(now);
     if (phase == Phase::running) watch_for_straggler(now);

@@ -55,6 +55,7 @@ void MachineState::on_created(Time now, const LedgerCreated& created) {
 
 void MachineState::own_entry_stands(Time now, const LedgerEntry& entry) {
     claim.recorded(entry);
+    record.stands(entry);
     phase = Phase::gathering;
     if (top()->allocation()) return allocation_recorded(now);
     if (!top()->end()) return on_won(now);
@@ -93,7 +94,7 @@ bool MachineState::ledger_is_silent(Time now) {
     const Time since = ledger.silent_since();
     if (since == kNever || holding() || end.is_decided()) return false;
     const Time unanswered = ledger.unanswered_since();
-    const Time give_up = unanswered + config.limits.times.join_timeout;
+    const Time give_up = unanswered + limits().times.join_timeout;
     if (now > give_up) {
         end.decide(unavailable("the ledger has been unavailable for " + to_text(now - unanswered) +
                                " (--join-timeout): " + ledger.why()));

@@ -13,6 +13,7 @@
 //   standing_still.cc who waits for whom when all workers stand still
 //   stopping.cc       planned stops
 //   operating.cc      what operators ask for
+//   asking_snapshot.cc      a snapshot that operators ask for, and a stop after it
 //   status.cc         how the job stands, for operators
 //   allocations.cc    a requeue: what an earlier or a newer allocation of the job means here
 #pragma once
@@ -37,8 +38,9 @@
 #include "rendezvous/parts/late_join_watch.h"
 #include "rendezvous/parts/ledger_patience.h"
 #include "rendezvous/parts/out_of_service.h"
-#include "rendezvous/parts/quiet_watch.h"
 #include "rendezvous/parts/output.h"
+#include "rendezvous/parts/quiet_watch.h"
+#include "rendezvous/parts/snapshot_request.h"
 #include "rendezvous/parts/standstill_watch.h"
 #include "rendezvous/parts/straggler_watch.h"
 #include "rendezvous/parts/successors.h"
@@ -65,7 +67,10 @@ struct Activation {
 
 struct MachineState {
     MachineState(MachineConfig c, Time now)
-        : config(std::move(c)), began(now), record(config.to_day, now), gathering(now) {
+        : config(std::move(c)),
+          began(now),
+          record(config.to_day, now, config.limits),
+          gathering(now) {
         active.random.seed(config.seed);
     }
 
@@ -92,6 +97,7 @@ struct MachineState {
     QuietWatch quiet{config.status_every};
     LateJoinWatch late;
     AgreedStop stop;
+    SnapshotRequest snapshot;
     Gathering gathering;
     OutOfServiceNodes out_of_service;
     UnusableNodes unusable;
@@ -240,8 +246,17 @@ struct MachineState {
     // operating.cc: what operators ask for
     void on_operated(Time now, const Operated& asked);
     Answered stop_for(Time now, const std::string& by);
+    Answered stop_after_snapshot_for(Time now, const std::string& by);
+    Answered snapshot_for(Time now, const std::string& by);
+    void look_for_snapshot(Time now);
+    std::string snapshot_asked() const;
     Answered restart_for(Time now, const std::string& by, Generation generation);
     Answered drain_for(Time now, const std::string& by, const std::string& node);
+    Answered limits_for(const std::string& by, const OperatorLimits& asked);
+    bool is_ending() const {
+        return phase == Phase::ending || phase == Phase::closed || stop.is_asked() ||
+               end.is_decided();
+    }
     std::string why_not_now() const;
     int nodes_without(const std::string& host) const;
     bool is_known(const std::string& host) const;
@@ -280,9 +295,12 @@ struct MachineState {
     Generation newest() const { return claim.newest(); }
     bool any_generation() const { return newest() != kNoGeneration; }
     bool is_member(const NodeId& node) const { return claim.is_member(node); }
-    // A job of one node inside ddprun. No other node could train, so there is no lease.
+    // What decides: an operator may have set other limits than those of the command line.
+    const Limits& limits() const { return record.limits(); }
+    // A job of one node inside ddprun, by its command line. No other node could train, so there is
+    // no lease.
     bool single() const { return config.limits.max_nodes == 1 && !config.outside; }
-    Duration lease() const { return config.limits.times.lease; }
+    Duration lease() const { return limits().times.lease; }
     Duration beat_period() const { return share(lease(), kBeatPeriod); }
     void note(Note::Level level, std::string sentence) { out.note(level, std::move(sentence)); }
     void send(Session session, ToNode message) { out.send(session, std::move(message)); }

@@ -11,7 +11,7 @@ namespace ddprun::rendezvous {
 // If the expected nodes are not known, no node is given up, so Slurm is not asked.
 void MachineState::gather_anew(Time now) {
     gathering.begin(now);
-    const bool asks = config.in_slurm && !config.outside && !config.limits.order.empty();
+    const bool asks = config.in_slurm && !config.outside && !limits().order.empty();
     using Ask = OutOfServiceNodes::Ask;
     out_of_service.gathering(now, !asks ? Ask::never : begins_allocation() ? Ask::later : Ask::now);
 }
@@ -24,8 +24,8 @@ std::vector<std::string> MachineState::missing(const std::vector<Candidate>& her
         return !known.contains(name) && !record.is_drained(name);
     };
     // The expected nodes if they are known, else the members of the last generation.
-    if (!config.limits.order.empty()) {
-        for (const std::string& name : config.limits.order)
+    if (!limits().order.empty()) {
+        for (const std::string& name : limits().order)
             if (absent(name)) names.push_back(name);
     } else if (!begins_allocation()) {
         for (const Member& member : top()->assignment.members)

@@ -66,8 +66,8 @@ void MachineState::on_hello(Session session, const Hello& hello) {
         return refuse(session, "node " + hello.node.name +
                                    " was already reported gone; start a new ddprun there");
     if (const auto replaced = roster.hello(session, hello.node)) out.close(*replaced);
-    const int nodes = single() ? 1 : std::max(config.limits.max_nodes, 2);  // 1 means: no beats
-    send(session, Welcome{active.identity, config.limits.times, order(), nodes, active.self,
+    const int nodes = single() ? 1 : std::max(limits().max_nodes, 2);  // 1 means: no beats
+    send(session, Welcome{active.identity, limits().times, order(), nodes, active.self,
                           active.ledger_name, active.ledger_mark, active.job});
     if (phase == Phase::closed) tell_end(*roster.of(session));
 }
@@ -89,7 +89,7 @@ void MachineState::on_join(Time now, Session session, const Join& join) {
     if (active.job != 0 && join.job != 0 && join.job != active.job)
         return refuse(session, of_another_job(*node));
     node->joined = true;
-    late.somebody_joined();
+    late.look_anew();
     gathering.somebody_came();
     node->offer = join.offer;
     judge_ledger(*node, join.ledger_mark);
@@ -273,6 +273,7 @@ void MachineState::send_ack(Time now, NodeState& node, bool with_facts) {
             .remaining = {},
             .over = node.told.over};
     if (node.told.facts != known) ack.facts = facts.brief(now);
+    if (holding() && held()->lease.has(node.id)) ack.snapshot = snapshot.open();
     if (node.told.until != kLongAgo)
         ack.remaining =
             node.told.until == kNever ? Duration::max() : node.told.until - node.beat_came;

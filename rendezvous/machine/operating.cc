@@ -7,6 +7,7 @@
 #include "rendezvous/machine/machine_state.h"
 #include "rendezvous/model/node_name.h"
 #include "rendezvous/rules/late_joiner.h"
+#include "rendezvous/rules/limit_change.h"
 
 namespace ddprun::rendezvous {
 namespace {
@@ -20,9 +21,14 @@ std::string text(Generation generation) { return "generation " + std::to_string(
 void MachineState::on_operated(Time now, const Operated& asked) {
     out.add(std::visit(
         Overload{
-            [&](const StopJob&) { return stop_for(now, asked.by); },
+            [&](const StopJob& a) {
+                return a.after_snapshot ? stop_after_snapshot_for(now, asked.by)
+                                        : stop_for(now, asked.by);
+            },
             [&](const RestartGeneration& a) { return restart_for(now, asked.by, a.generation); },
-            [&](const DrainNode& a) { return drain_for(now, asked.by, a.node); }},
+            [&](const DrainNode& a) { return drain_for(now, asked.by, a.node); },
+            [&](const SetLimits& a) { return limits_for(asked.by, a.limits); },
+            [&](const AskSnapshot&) { return snapshot_for(now, asked.by); }},
         asked.action));
 }
 
@@ -69,11 +75,12 @@ Answered MachineState::drain_for(Time now, const std::string& by, const std::str
         return {Answer::already, "node " + host + " has been taken out already"};
     if (stop.is_asked() || end.is_decided())
         return {Answer::refused, "the job is ending: " + end.ending()->sentence};
-    if (const int left = nodes_without(host); left < config.limits.min_nodes)
-        return {Answer::refused, "without " + host + " there are " + std::to_string(left) + " " +
-                                     plural_of(config.limits.order) + ", and the job needs " +
-                                     std::to_string(config.limits.min_nodes) +
-                                     " (--nnodes=MIN:MAX)"};
+    if (const int left = nodes_without(host); left < limits().min_nodes)
+        return {Answer::refused,
+                "without " + host + " there are " + std::to_string(left) + " " +
+                    plural_of(limits().order) + ", and the job needs " +
+                    std::to_string(limits().min_nodes) +
+                    " (--nnodes=MIN:MAX; ddpctl limits --min-nodes sets another number)"};
     record.drain(host);
     const std::string sentence = "node " + host + " was taken out by " + by + " with ddpctl";
     const bool member =
@@ -89,6 +96,31 @@ Answered MachineState::drain_for(Time now, const std::string& by, const std::str
                 (member ? " leaves; the job goes on without it"
                         : " gets no place in a generation any more; if the leader is lost before "
                           "the next generation, ask again")};
+}
+
+// The generation that runs goes on as it is: its membership is in the ledger, and ending it would
+// cost work that nobody has asked to lose.
+Answered MachineState::limits_for(const std::string& by, const OperatorLimits& asked) {
+    if (single())
+        return {Answer::refused,
+                "a job of one node (--nnodes=1) cannot have other limits; it would have to be "
+                "started with --nnodes=MIN:MAX"};
+    if (const std::string why = why_not_now(); !why.empty()) return {Answer::again, why};
+    if (stop.is_asked() || end.is_decided())
+        return {Answer::refused, "the job is ending: " + end.ending()->sentence};
+    const LimitChange change = decide_limits(
+        asked, {.hold = limits(), .here = nodes_without({}), .restarts_used = record.restarts()});
+    if (change.what == LimitChange::What::refused) return {Answer::refused, change.sentence};
+    if (change.what == LimitChange::What::holds_already) return {Answer::already, change.sentence};
+    record.set_limits(change.to);
+    gathering.fewer_may_be_enough();
+    late.look_anew();
+    note(Note::Level::warn, by + " has set limits with ddpctl: " + change.sentence);
+    return {Answer::done,
+            "from now on: " + change.sentence + "; " +
+                (holding() ? text(newest()) + " goes on as it is (ddpctl restart ends it), and if"
+                           : "if") +
+                " the leader is lost before the next generation, ask again"};
 }
 
 // Between two answers of the ledger nobody knows which generation is the newest.
@@ -112,7 +144,7 @@ int MachineState::nodes_without(const std::string& host) const {
 
 bool MachineState::is_known(const std::string& host) const {
     const auto is_here = [&](const std::string& name) { return host_of(name) == host; };
-    return std::ranges::any_of(config.limits.order, is_here) ||
+    return std::ranges::any_of(limits().order, is_here) ||
            std::ranges::any_of(roster.nodes(),
                                [&](const auto& each) { return is_here(each.first.name); });
 }
@@ -121,7 +153,7 @@ bool MachineState::is_known(const std::string& host) const {
 std::string MachineState::parked(const NodeId& node) const {
     if (record.is_drained(node.name))
         return "an operator has taken this node out; it waits for the end of the job";
-    return parked_sentence(static_cast<int>(held()->assignment.members.size()), config.limits);
+    return parked_sentence(static_cast<int>(held()->assignment.members.size()), limits());
 }
 
 }  // namespace ddprun::rendezvous

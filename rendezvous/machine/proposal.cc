@@ -24,10 +24,10 @@ void MachineState::follow(Time now) {
         if (claim.may_follow_at() > now) wake_at(claim.may_follow_at());
         // Without evidence nothing may be written to the ledger. The wait must still end at some
         // time.
-        const Time give_up = gathering.since() + config.limits.times.join_timeout + lease();
+        const Time give_up = gathering.since() + limits().times.join_timeout + lease();
         if (now < give_up) return wake_at(give_up);
         end.decide(unavailable("no member of generation " + std::to_string(newest().value) +
-                               " connected within " + to_text(config.limits.times.join_timeout) +
+                               " connected within " + to_text(limits().times.join_timeout) +
                                " (--join-timeout), so nothing proves that it has ended"));
         end.complete(now, config.to_day, facts);
         return close(now);
@@ -57,7 +57,7 @@ void MachineState::decide_failure() {
     if (is_explained()) return;
     const FirstFailure& failure = facts.failure();
     if (!failure.outcome().hung) record.ended_by(failure.node());
-    RestartDecision decision = record.decide(failure.outcome(), facts.reach(), config.limits);
+    RestartDecision decision = record.decide(failure.outcome(), facts.reach(), limits());
     // No other node can come to a job of one node.
     if (decision.restart && single() && unusable.count() > 0)
         decision = {false, "no restart: " + unusable.sentence()};
@@ -80,13 +80,13 @@ void MachineState::decide_failure() {
 void MachineState::gather(Time now, bool by_lease) {
     if (is_refused(now) || too_few_are_usable(now)) return;
     const Time again = std::min({gathering.speaks_at(), out_of_service.asks_at(),
-                                 gathering.since() + config.limits.times.join_timeout});
+                                 gathering.since() + limits().times.join_timeout});
     if (!gathering.may_be_enough() && now < again) return wake_at(again);
-    gathering.counted(now, count_candidates(now), config.limits.min_nodes);
+    gathering.counted(now, count_candidates(now), limits().min_nodes);
     if (!gathering.may_be_enough() && now < again) return wake_at(again);
     std::vector<Candidate> here = candidates(now);
     if (begins_allocation())
-        here = of_whole_hosts(std::move(here), config.limits.order, config.limits.max_nodes);
+        here = of_whole_hosts(std::move(here), limits().order, limits().max_nodes);
     const std::vector<std::string> absent = missing(here);
     const QuorumVerdict verdict =
         decide_quorum({.here = static_cast<int>(here.size()),
@@ -97,7 +97,7 @@ void MachineState::gather(Time now, bool by_lease) {
                        .since_gathering = gathering.since(),
                        .since_min = gathering.since_min(),
                        .wait_for_members = members_awaited_until(now, by_lease)},
-                      config.limits, now);
+                      limits(), now);
     switch (verdict.what) {
         case QuorumVerdict::What::closes:
             return propose_generation(now, here);
@@ -142,22 +142,25 @@ void MachineState::propose_generation(Time now, const std::vector<Candidate>& he
     a.generation = Generation{newest().value + 1};
     a.members = assign_ranks(without_blamed(here, blame(), most_nodes()),
                              any_generation() ? top()->assignment.members : std::vector<Member>{},
-                             config.limits.order, most_nodes());
+                             limits().order, most_nodes());
     a.world_size = world_size(a.members);
     a.restarts = record.restarts();
-    a.max_restarts = restart_budget(config.limits.max_restarts);
+    a.max_restarts = restart_budget(limits().max_restarts);
     a.cause = record.cause();
     propose(now, std::move(entry));
 }
 
 Blame MachineState::blame() const {
-    return any_generation() ? record.blame(*top(), facts, config.limits) : record.blame();
+    return any_generation() ? record.blame(*top(), facts, limits()) : record.blame();
 }
 
-// With --on-join=spare, new nodes stay spares and the world never grows.
+// With --on-join=spare, new nodes stay spares and the world never grows. It may shrink, where an
+// operator has set a smaller MAX.
 int MachineState::most_nodes() const {
-    if (!any_generation() || config.limits.on_join != OnJoin::spare) return config.limits.max_nodes;
-    return std::max(config.limits.min_nodes, static_cast<int>(top()->assignment.members.size()));
+    const int max = limits().max_nodes;
+    if (!any_generation() || limits().on_join != OnJoin::spare) return max;
+    const auto members = static_cast<int>(top()->assignment.members.size());
+    return std::min(max, std::max(limits().min_nodes, members));
 }
 
 }  // namespace ddprun::rendezvous

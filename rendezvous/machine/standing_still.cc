@@ -58,11 +58,11 @@ void MachineState::watch_for_straggler(Time now) {
 
 // A rank that reports progress has not hung, whatever the others wait for.
 bool MachineState::standing_is_hang(Time now) const {
-    return standstill.is_hung(config.limits) && !hang.has_reported_since(now - standstill.lasted());
+    return standstill.is_hung(limits()) && !hang.has_reported_since(now - standstill.lasted());
 }
 
 void MachineState::end_standing(Time now, const std::string& line) {
-    const WorkerOutcome outcome = standstill.outcome(line + " (" + hang_option(config.limits) + ")",
+    const WorkerOutcome outcome = standstill.outcome(line + " (" + hang_option(limits()) + ")",
                                                      [this](int rank) { return name_of(rank); });
     const Member* member = member_of(outcome.rank);
     facts.failed(member ? member->node.name : "", outcome, now - standstill.lasted());

@@ -34,11 +34,12 @@ JobStatus MachineState::status(Time now) const {
     job.runs = holding();
     job.since = day(holding() ? held()->since : gathering.since());
     job.restarts = record.restarts();
-    job.max_restarts = restart_budget(config.limits.max_restarts);
-    job.min_nodes = config.limits.min_nodes;
-    job.max_nodes = config.limits.max_nodes;
+    job.max_restarts = restart_budget(limits().max_restarts);
+    job.min_nodes = limits().min_nodes;
+    job.max_nodes = limits().max_nodes;
     job.ends = config.ends;
     job.standstill = holding() ? standstill.told() : "";
+    job.snapshot_asked = snapshot_asked();
     if (const auto regrouping = stop.regrouping()) job.stopping = *regrouping;
     if (stop.is_asked() && end.is_decided()) job.stopping = end.ending()->sentence;
     if (any_generation()) {
@@ -83,7 +84,7 @@ std::string MachineState::status_line(Time now) {
 std::vector<NodeStatus> MachineState::node_states() const {
     std::map<std::string, std::vector<const NodeState*>> nodes;
     std::multimap<std::string, const Member*> members;
-    for (const std::string& name : config.limits.order) nodes[name];
+    for (const std::string& name : limits().order) nodes[name];
     if (any_generation() && !begins_allocation())
         for (const Member& member : top()->assignment.members) {
             nodes[member.node.name];
@@ -163,9 +164,9 @@ std::string MachineState::waiting_for(Time now, const std::vector<NodeStatus>& n
         sentence += "; and " + std::to_string(awaited.size() - kNamed) + " more";
     if (!sentence.empty()) return "waiting for " + sentence;
     const int here = count_candidates(now);
-    if (here < config.limits.min_nodes)
+    if (here < limits().min_nodes)
         return "waiting for nodes: " + std::to_string(here) + " of " +
-               std::to_string(config.limits.min_nodes) + " are here";
+               std::to_string(limits().min_nodes) + " are here";
     if (earlier_may_train())
         return "waiting until the workers of an earlier allocation must have stopped "
                "(--requeue-wait)";

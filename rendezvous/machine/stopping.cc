@@ -19,6 +19,7 @@ void MachineState::on_stop_asked(Time now, Session session, const StopAsked& ask
 
 void MachineState::begin_stop(Time now, const StopAsked& asked, const std::string& sentence) {
     stop.begin(asked, now);
+    snapshot.stops();
     Ending ending = ended_by_stop(asked.cause, asked.signal, sentence);
     ending.requeue = asked.requeue && !config.outside;
     end.decide(std::move(ending));

@@ -53,6 +53,7 @@ struct JobStatus {
     std::int64_t step = -1, snapshot = -1;  // newest that were reported; -1: none
     std::string waiting_for;                // what the job waits for, and why; empty: for nothing
     std::string stopping;                   // the stop that is under way; empty: none
+    std::string snapshot_asked;             // by whom, for what then; empty: no request is open
     std::string standstill;  // who waits for whom, as the log has it; empty: workers move
     std::string ended_by;    // what has ended that generation; empty: nothing, or it is complete
     std::optional<Duration> ends;   // when the job's time is over, where that is known

@@ -227,6 +227,13 @@ struct Welcome {
     bool operator==(const Welcome&) const = default;
 };
 
+// An operator wants a snapshot of the generation that runs; its workers go on training.
+struct SnapshotAsked {
+    std::int64_t number = 0;  // grows from request to request, over all leaders of the job
+    std::string by;           // "alice@login1"
+    bool operator==(const SnapshotAsked&) const = default;
+};
+
 struct Ack {
     std::int64_t number = 0;  // of the leader: 1, 2, 3, …
     std::int64_t beat = 0;    // the Beat it answers
@@ -236,6 +243,8 @@ struct Ack {
         remaining;  // counted from the sending of the named Beat; none: nothing is granted
     Generation over = kNoGeneration;
     std::optional<Facts> facts = {};  // where the node does not have them yet
+    // Of the generation held, while no newer snapshot has been reported. In every Ack.
+    std::optional<SnapshotAsked> snapshot = {};
     bool operator==(const Ack&) const = default;
 };
 

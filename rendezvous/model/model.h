@@ -74,6 +74,16 @@ struct Limits {
     bool operator==(const Limits&) const = default;
 };
 
+// What operators have set of the limits, for the rest of the job. It replaces what the command line
+// says.
+struct OperatorLimits {
+    std::optional<int> min_nodes, max_nodes;  // both or none
+    std::optional<int> max_restarts;
+    bool operator==(const OperatorLimits&) const = default;
+};
+// More is no number of nodes, and no number of restarts.
+inline constexpr int kMostNodes = 100'000, kMostRestarts = 1'000'000'000;
+
 // What a node contributes when it joins.
 struct Offer {
     int slots = 1;                 // workers it will start
@@ -270,6 +280,7 @@ struct LedgerEntry {
     Blame blame;
     RestartRecord restart;
     TimeRecord time;
+    OperatorLimits limits = {};
 
     bool makes_generation() const { return std::holds_alternative<MakesGeneration>(act); }
     bool takes_over() const { return std::holds_alternative<TakesOver>(act); }

@@ -7,11 +7,14 @@
 #include <variant>
 
 #include "proto/ids.h"
+#include "rendezvous/model/model.h"
 
 namespace ddprun::rendezvous {
 
 // Stop all workers as planned, and end the job.
 struct StopJob {
+    // First the workers write a snapshot and go on training; the stop begins when it is reported.
+    bool after_snapshot = false;
     bool operator==(const StopJob&) const = default;
 };
 // End this generation and make the next one. It uses up no restart. A request that is repeated
@@ -25,7 +28,17 @@ struct DrainNode {
     std::string node;  // of a task, too ("n1/2"): its whole host is meant
     bool operator==(const DrainNode&) const = default;
 };
-using OperatorAction = std::variant<StopJob, RestartGeneration, DrainNode>;
+// These limits hold from the next decision on, for the rest of the job; what has no value stays as
+// it is. The generation that runs goes on as it is.
+struct SetLimits {
+    OperatorLimits limits;  // here each may stand alone
+    bool operator==(const SetLimits&) const = default;
+};
+// The workers of the generation that runs are asked for a snapshot, and go on training.
+struct AskSnapshot {
+    bool operator==(const AskSnapshot&) const = default;
+};
+using OperatorAction = std::variant<StopJob, RestartGeneration, DrainNode, SetLimits, AskSnapshot>;
 
 enum class OperatorAnswer {
     done,          // it has been decided

@@ -36,6 +36,7 @@ class Gathering {
     // ---- counting
     // A node has come back, or can become a member now.
     void somebody_came() { ++events_; }
+    void fewer_may_be_enough() { enough_at_ = 0; }
     bool may_all_be_back() const { return events_ >= all_back_at_; }
     void absent(std::int64_t members) { all_back_at_ = events_ + members; }
     void member_is_gone() { all_back_at_ = 0; }  // one event may prove several

@@ -13,6 +13,7 @@ void JobRecord::adopt(const LedgerEntry& entry, bool same) {
     if (!same || entry.end())
         times_.began(entry.assignment.generation, kNever, entry.restart.totals);
     adopt(entry.blame);
+    limits_.adopt(entry.limits);
     history_.restarts = entry.assignment.restarts;
     history_.met |= entry.met;
     history_.in_a_row = entry.in_a_row;
@@ -57,6 +58,7 @@ void JobRecord::write(LedgerEntry& entry, Time now, const LedgerEntry* newest, c
     entry.last_cause = history_.last_cause;
     entry.blame = blame;
     entry.blame.drained = {drained_.begin(), drained_.end()};
+    entry.limits = limits_.to_record();
     const bool generation = entry.makes_generation();
     std::optional<RestartCause> restart;
     if (generation && newest && newest->assignment.generation != kNoGeneration)

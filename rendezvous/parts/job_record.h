@@ -1,6 +1,7 @@
 // The job's past, as each ledger entry records it: restarts and crash loops (restart_policy.h),
-// blamed hosts (blame.h), the cost of restarts (restart_times.h), and where the time went
-// (time_spent.h). The next leader decides with the same past.
+// blamed hosts (blame.h), the cost of restarts (restart_times.h), where the time went
+// (time_spent.h), and what operators have decided for the rest of it (job_limits.h). The next
+// leader decides with the same past.
 //
 // Pure; owned by the rendezvous machine.
 #pragma once
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "rendezvous/parts/job_limits.h"
 #include "rendezvous/rules/blame.h"
 #include "rendezvous/rules/generation_facts.h"
 #include "rendezvous/rules/restart_policy.h"
@@ -23,7 +25,9 @@ namespace ddprun::rendezvous {
 class JobRecord {
   public:
     // `to_day`: added to a Time, it gives the time since 1970. `began`: this leader's process did.
-    explicit JobRecord(Duration to_day = {}, Time began = {}) : to_day_(to_day), began_(began) {}
+    // `limits`: those of the command line.
+    explicit JobRecord(Duration to_day = {}, Time began = {}, const Limits& limits = {})
+        : to_day_(to_day), began_(began), limits_(limits) {}
 
     // ---- the ledger's newest entry
     // Another leader wrote the newest entry. `same`: it is about the generation that was known
@@ -32,6 +36,8 @@ class JobRecord {
     // This leader wrote the newest entry, and it makes a generation. Returns the log lines for
     // newly blamed hosts.
     std::vector<std::string> began(const LedgerEntry& entry);
+    // An entry of this leader, of any kind, is the newest one.
+    void stands(const LedgerEntry& entry) { limits_.stand(entry.limits); }
     // Fills in an entry that this leader proposes now. `newest`: the one before it; null: the
     // ledger has none yet.
     void write(LedgerEntry& entry, Time now, const LedgerEntry* newest, const Blame& blame,
@@ -59,6 +65,10 @@ class JobRecord {
     void drain(const std::string& host) { drained_.insert(host); }
     bool is_drained(const std::string& node) const;
 
+    // ---- the limits that hold, with what operators have set. The next entry records that.
+    const Limits& limits() const { return limits_.now(); }
+    void set_limits(const OperatorLimits& asked) { limits_.set(asked); }
+
     // ---- the next generation
     int restarts() const { return history_.restarts; }
     const std::string& cause() const { return cause_; }
@@ -80,6 +90,7 @@ class JobRecord {
     Blame blame_;                                // as the newest entry has it
     std::pair<std::uint64_t, Time> proposed_{};  // the newest generation: its random number, when
     std::set<std::string> drained_;              // with those that are not recorded yet
+    JobLimits limits_;
     std::string culprit_;
     bool judged_ = false;
     std::string cause_ = "start";

@@ -19,7 +19,8 @@ namespace ddprun::rendezvous {
 class LateJoinWatch {
   public:
     void generation_began() { since_ = kNever; }
-    void somebody_joined() { next_look_ = kLongAgo; }
+    // A node joined, or there may be more room.
+    void look_anew() { next_look_ = kLongAgo; }
 
     // `snapshot`: the newest that a worker reported. False: look again at next_look().
     bool is_due(Time now, std::int64_t snapshot) const {

@@ -37,6 +37,10 @@ RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& fai
     const int budget = restart_budget(limits.max_restarts);
     const std::string of_budget = " of " + std::to_string(budget);
     if (budget == 0) return {false, "no restart: --max-restarts is 0"};
+    if (history.restarts > budget)  // an operator has lowered it
+        return {false, "no restart: " + std::to_string(history.restarts) +
+                           " are used up, and now " + std::to_string(budget) +
+                           " are allowed (ddpctl limits --max-restarts)"};
     if (history.restarts >= budget)
         return {false,
                 "restart " + std::to_string(budget) + of_budget + " used up (--max-restarts)"};

@@ -177,6 +177,11 @@ void each_field(auto& v, Is<Welcome> auto& welcome) {
     v(DDPRUN_FIELD(job), welcome.job, Any{});
 }
 
+void each_field(auto& v, Is<SnapshotAsked> auto& asked) {
+    v(DDPRUN_FIELD(number), asked.number, Whole{1, kMaxNumber});
+    v(DDPRUN_FIELD(by), asked.by, kSentence);
+}
+
 void each_field(auto& v, Is<Ack> auto& ack) {
     v(DDPRUN_FIELD(number), ack.number, Whole{1, kMaxNumber});
     v(DDPRUN_FIELD(beat), ack.beat, kNumber);
@@ -186,6 +191,7 @@ void each_field(auto& v, Is<Ack> auto& ack) {
     v(DDPRUN_FIELD(remaining), ack.remaining, kAround);
     v(DDPRUN_FIELD(over), ack.over, kNumberOrNone);
     v(DDPRUN_FIELD(facts), ack.facts, Any{});
+    v(DDPRUN_FIELD(snapshot), ack.snapshot, Any{});
 }
 
 void each_field(auto& v, Is<Assigned> auto& assigned) {

@@ -206,6 +206,7 @@ inline std::vector<ToNode> examples_to_node() {
     // silent_is_nobody has an empty list, which is not the same as no list.
     Ack of_facts = granted, silent_is_nobody = granted;
     of_facts.facts = example_facts();
+    of_facts.snapshot = SnapshotAsked{5'000'001, "alice@login1"};
     silent_is_nobody.facts = Facts{.generation = Generation{5}, .silent = std::vector<NodeId>{}};
     // Port 0: nobody can call that node.
     const std::vector<Peer> order{{{"gpu01", Incarnation{7}}, "10.0.0.7", 29400},
@@ -264,6 +265,7 @@ inline LedgerEntry example_entry(std::int64_t number = 6, std::uint64_t random =
     entry.time.spent = {Duration{1}, Duration{2}, Duration{3}, Duration{4},
                         Duration{5}, Duration{6}, Duration{7}};
     entry.blame = {{{Generation{3}, "gpu03"}, {Generation{4}, "gpu03"}}, {"gpu03"}, {"gpu04"}};
+    entry.limits = {2, kMostNodes, kMostRestarts};
     return entry;
 }
 

@@ -166,7 +166,7 @@ std::string describe(const rendezvous::Event& event) {
                      return "Called " + text(e.node) + " " + describe(ToNode(e.standing));
                  },
                  [](const Operated& e) {
-                     const char* actions[] = {"stop", "restart", "drain"};
+                     const char* actions[] = {"stop", "restart", "drain", "limits", "snapshot"};
                      return std::string("Operated ") + actions[e.action.index()];
                  },
                  [](const Tick&) { return std::string("Tick"); }},
@@ -250,6 +250,10 @@ std::string describe(const agent::Effect& effect) {
             [](const OpenStore& e) { return "OpenStore g" + text(e.place.generation); },
             [](const Spawn& e) { return "Spawn " + describe(e.place); },
             [](const SignalWorkers& e) { return "SignalWorkers " + text(e.signal); },
+            [](const AskSnapshot& e) {
+                return "AskSnapshot " + std::to_string(e.hint.asked.number) + " g" +
+                       text(e.hint.generation);
+            },
             [](const ExamineWorkers& e) {
                 return "ExamineWorkers g" + text(e.generation) + " " + text(e.local_ranks.size());
             },

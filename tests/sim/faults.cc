@@ -73,6 +73,12 @@ const char* to_string(Fault::Kind kind) {
             return "operator_restarts";
         case Fault::Kind::operator_drains:
             return "operator_drains";
+        case Fault::Kind::operator_sets_limits:
+            return "operator_sets_limits";
+        case Fault::Kind::operator_asks_snapshot:
+            return "operator_asks_snapshot";
+        case Fault::Kind::operator_stops_later:
+            return "operator_stops_later";
     }
     return "?";
 }
@@ -80,6 +86,13 @@ const char* to_string(Fault::Kind kind) {
 std::string to_text(const Fault& fault) {
     return std::string(to_string(fault.kind)) + " on host " + std::to_string(fault.host) +
            (needs_time(fault.kind) ? " for " + ddprun::to_text(fault.lasts) : "");
+}
+
+rendezvous::OperatorLimits limits_of(int host) {
+    rendezvous::OperatorLimits limits{
+        .min_nodes = 1 + host / 2, .max_nodes = 1 + host, .max_restarts = {}};
+    if (host % 2 == 1) limits.max_restarts = host;
+    return limits;
 }
 
 std::vector<Fault> plan_faults(Random& random, int hosts, Duration lease, Duration horizon) {
@@ -128,6 +141,23 @@ std::vector<Fault> plan_operators(Random& random, int hosts, Duration horizon) {
         fault.at = Time{random.span(horizon / 50, horizon)};
         plan.push_back(fault);
         // His program repeats it.
+        if (random.chance(0.5)) plan.push_back(fault);
+    }
+    return plan;
+}
+
+std::vector<Fault> plan_wishes(Random& random, int hosts, Duration horizon) {
+    std::vector<Fault> plan;
+    if (random.chance(0.5)) return plan;
+    for (int times = random.between(1, 4); times > 0; --times) {
+        const int kind = random.below(10);
+        Fault fault;
+        fault.kind = kind == 0   ? Fault::Kind::operator_stops_later
+                     : kind <= 2 ? Fault::Kind::operator_asks_snapshot
+                                 : Fault::Kind::operator_sets_limits;
+        fault.host = random.below(hosts);
+        fault.at = Time{random.span(horizon / 50, horizon)};
+        plan.push_back(fault);
         if (random.chance(0.5)) plan.push_back(fault);
     }
     return plan;

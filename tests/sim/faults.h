@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/model/model.h"
 #include "tests/sim/clock.h"
 
 namespace ddprun::sim {
@@ -40,8 +41,11 @@ struct Fault {
         // `lasts` the same request is repeated after that time. They are drawn apart
         // (plan_operators).
         operator_stops,
-        operator_restarts,  // the generation that this leader knows
-        operator_drains,    // this host
+        operator_restarts,       // the generation that this leader knows
+        operator_drains,         // this host
+        operator_sets_limits,    // limits_of(host)
+        operator_asks_snapshot,  // of the generation that runs
+        operator_stops_later,    // after a snapshot
     };
     Kind kind = Kind::worker_fails;
     Time at{};
@@ -50,6 +54,9 @@ struct Fault {
 };
 
 const char* to_string(Fault::Kind kind);
+// What operator_sets_limits asks for with this host: 1 to 1 nodes, 1 to 2, 2 to 3, 2 to 4, … For
+// every second one also a budget of restarts.
+rendezvous::OperatorLimits limits_of(int host);
 std::string to_text(const Fault& fault);
 
 // Draws some faults of some kinds within `horizon`. In half of the plans they happen close
@@ -58,5 +65,7 @@ std::vector<Fault> plan_faults(Random& random, int hosts, Duration lease, Durati
 
 // Draws what operators ask within `horizon`: nothing in half of the jobs.
 std::vector<Fault> plan_operators(Random& random, int hosts, Duration horizon);
+// The same of what they ask of a job that goes on: limits and snapshots.
+std::vector<Fault> plan_wishes(Random& random, int hosts, Duration horizon);
 
 }  // namespace ddprun::sim

@@ -22,6 +22,15 @@ namespace {
 
 std::string name(Generation generation) { return "generation " + std::to_string(generation.value); }
 
+// The command line's limits, and over them what operators had set when the entry was written.
+rendezvous::Limits limits_at(const World& world, const LedgerEntry& entry) {
+    rendezvous::Limits limits = world.config().limits;
+    limits.min_nodes = entry.limits.min_nodes.value_or(limits.min_nodes);
+    limits.max_nodes = entry.limits.max_nodes.value_or(limits.max_nodes);
+    limits.max_restarts = entry.limits.max_restarts.value_or(limits.max_restarts);
+    return limits;
+}
+
 }  // namespace
 
 void Invariants::spawned(const Host& host, const Process& process, const NodePlace& place,
@@ -54,8 +63,7 @@ void Invariants::spawned(const Host& host, const Process& process, const NodePla
             world_.violation(who + " beside workers of " + name(worker.generation));
 }
 
-void Invariants::check_members(const Assignment& assignment) {
-    const rendezvous::Limits& limits = world_.config().limits;
+void Invariants::check_members(const Assignment& assignment, const rendezvous::Limits& limits) {
     const int nodes = static_cast<int>(assignment.members.size());
     if (nodes < limits.min_nodes || nodes > limits.max_nodes)
         world_.violation(name(assignment.generation) + " has " + std::to_string(nodes) + " nodes");
@@ -70,14 +78,14 @@ void Invariants::check_members(const Assignment& assignment) {
             world_.violation(name(assignment.generation) + " has " + member.node.name + " twice");
         ranks += member.offer.slots;
     }
-    check_places(assignment);
+    check_places(assignment, limits);
     if (ranks != assignment.world_size)
         world_.violation(name(assignment.generation) + ": the world has another size than said");
 }
 
 // Data may be tied to ranks. So members of two generations in a row keep their order, and with
 // --on-join=spare the world does not grow.
-void Invariants::check_places(const Assignment& assignment) {
+void Invariants::check_places(const Assignment& assignment, const rendezvous::Limits& limits) {
     const LedgerEntry* before = world_.ledger().find(Generation{assignment.generation.value - 1});
     if (!before) return;
     std::size_t next = 0;
@@ -89,7 +97,6 @@ void Invariants::check_places(const Assignment& assignment) {
         if (at < next) world_.violation(old.node.name + " has lost its place among the ranks");
         next = at;
     }
-    const rendezvous::Limits& limits = world_.config().limits;
     const auto most = std::max<std::size_t>(limits.min_nodes, before->assignment.members.size());
     if (limits.on_join == rendezvous::OnJoin::spare && members.size() > most)
         world_.violation(name(assignment.generation) + " has grown by spares");
@@ -97,6 +104,7 @@ void Invariants::check_places(const Assignment& assignment) {
 
 void Invariants::appended(const LedgerEntry& entry) {
     check_blame(entry);
+    check_limits(entry);
     check_times(entry);
     if (entry.end()) {
         ended_at_ = world_.now();
@@ -123,9 +131,10 @@ void Invariants::appended(const LedgerEntry& entry) {
     }
     if (assignment.generation.value != newest + 1)
         world_.violation(name(assignment.generation) + " follows " + std::to_string(newest));
-    check_members(assignment);
+    const rendezvous::Limits limits = limits_at(world_, entry);
+    check_members(assignment, limits);
     // `auto` means three.
-    const int asked = world_.config().limits.max_restarts;
+    const int asked = limits.max_restarts;
     const int budget = asked == rendezvous::kAutoRestarts ? 3 : asked;
     // Generations in which a worker failed by itself or stood still. There cannot be more restarts
     // than these.
@@ -133,7 +142,8 @@ void Invariants::appended(const LedgerEntry& entry) {
     for (const auto& [generation, outcomes] : failures_) ended_so.insert(generation);
     int failed = 0;
     for (const Generation generation : ended_so) failed += generation < assignment.generation;
-    if (assignment.restarts > budget)
+    // A budget may be lowered below what is used up.
+    if (assignment.restarts > std::max(budget, before))
         world_.violation(name(assignment.generation) + " is beyond the budget of restarts");
     if (assignment.restarts > failed)
         world_.violation(name(assignment.generation) + " counts " +
@@ -160,6 +170,7 @@ void Invariants::repeats(const LedgerEntry& entry) {
 // before. The facts of a node reach the leader with its Join, so a leader that has its Join must
 // know them. A node that has gone on to another leader may have heard more there.
 void Invariants::proposed(const Process& leader, const LedgerEntry& entry) {
+    check_promise(leader, entry);
     if (!entry.makes_generation() || entry.assignment.generation == Generation{0}) return;
     const Generation g{entry.assignment.generation.value - 1};
     const rendezvous::GenerationFacts& known = leader.service->facts();
@@ -180,30 +191,6 @@ void Invariants::proposed(const Process& leader, const LedgerEntry& entry) {
         if (stop && stop->cause != rendezvous::StopCause::larger_world)
             world_.violation(who + "a stop");
     }
-}
-
-// A leader that is lost before the next entry takes its promise with it: the operator is told.
-void Invariants::stepped(const Process& service, const rendezvous::Event& event,
-                         const rendezvous::Effects& effects) {
-    if (!service.leads()) {
-        drained_.erase(service.id.incarnation);
-        return;
-    }
-    const auto* asked = std::get_if<rendezvous::Operated>(&event);
-    const auto* drain = asked ? std::get_if<rendezvous::DrainNode>(&asked->action) : nullptr;
-    if (!drain) return;
-    for (const rendezvous::Effect& effect : effects) {
-        const auto* answered = std::get_if<rendezvous::Answered>(&effect);
-        if (answered && answered->answer == rendezvous::OperatorAnswer::done)
-            drained_[service.id.incarnation].insert(drain->node);
-    }
-}
-
-void Invariants::assigned(const Process& leader, const std::string& host) {
-    const auto drained = drained_.find(leader.id.incarnation);
-    if (drained != drained_.end() && drained->second.contains(host))
-        world_.violation(leader.id.name + " gives a place to " + host +
-                         ", which it has promised to take out");
 }
 
 // A failure that follows from a lost node, or from a lease that has passed, uses up no restart. The

@@ -36,6 +36,8 @@ class Invariants {
     // A service has done something. What it promises an operator it keeps for as long as it leads.
     void stepped(const Process& service, const rendezvous::Event& event,
                  const rendezvous::Effects& effects);
+    // A node asks its workers for a snapshot: for each request once.
+    void asked_for_snapshot(const Process& process, const agent::SnapshotHint& hint);
     // A leader sends a node into a generation: never one that it has promised to take out.
     void assigned(const Process& leader, const std::string& host);
     // A worker's failure or end took its peers with it. What fails in this generation from now on
@@ -69,8 +71,10 @@ class Invariants {
     void check_times(const rendezvous::LedgerEntry& entry);
     void check_time_spent(const rendezvous::LedgerEntry& entry);
     void check_blame(const rendezvous::LedgerEntry& entry);
-    void check_places(const rendezvous::Assignment& assignment);
-    void check_members(const rendezvous::Assignment& assignment);
+    void check_limits(const rendezvous::LedgerEntry& entry);
+    void check_promise(const Process& leader, const rendezvous::LedgerEntry& entry);
+    void check_places(const rendezvous::Assignment& assignment, const rendezvous::Limits& limits);
+    void check_members(const rendezvous::Assignment& assignment, const rendezvous::Limits& limits);
     void check_ending(const rendezvous::Ending& ending);
     void check_counted(const rendezvous::Assignment& assignment, int before);
     void check_host(const Host& host);
@@ -86,6 +90,14 @@ class Invariants {
     std::set<std::pair<Generation, int>> spawned_;  // with the index of the host
     // Hosts that a process has promised to take out, since it leads.
     std::map<Incarnation, std::set<std::string>> drained_;
+    // Limits that a process has promised since it leads, and has not recorded yet.
+    struct Promise {
+        std::string name;  // of the process, as entries have it
+        rendezvous::OperatorLimits limits;
+    };
+    std::map<Incarnation, Promise> promised_;
+    // Of each node and generation.
+    std::map<std::pair<Incarnation, Generation>, std::int64_t> newest_request_;
     std::set<int> requeued_;         // restart counts of the allocations that were
     Time lenient_until_ = kLongAgo;  // see clock_goes_on()
     Time ended_at_ = kNever;         // when the end was recorded

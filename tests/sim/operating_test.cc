@@ -110,6 +110,140 @@ TEST(Operator, ADrainComesBeforeAnEntryOrAfterIt) {
         [](const World& world) { expect_all_exit(world, Verdict::succeeded, 0); }, 20);
 }
 
+// limits_of(2): 2 to 3 nodes. The generation goes on; the next one has them, whoever leads it.
+WorldConfig limited(std::uint64_t seed) {
+    WorldConfig config = asked(Fault::Kind::operator_sets_limits, seed);
+    config.limits.min_nodes = 4;
+    config.faults.push_back(fault(Fault::Kind::worker_fails, 2000ms, 1));
+    return config;
+}
+
+TEST(Operator, LimitsHoldFromTheNextGenerationOn) {
+    for_seeds(limited, [](const World& world) {
+        const auto made = generations(world);
+        ASSERT_EQ(made.size(), 2u);
+        EXPECT_EQ(made[0].assignment.members.size(), 4u);
+        EXPECT_EQ(made[1].assignment.members.size(), 3u);
+        EXPECT_EQ(made[1].limits, limits_of(2));
+        expect_all_exit(world, Verdict::succeeded, 0);
+    });
+}
+
+// Two nodes are left after the second loss, which the command line would not allow.
+TEST(Operator, LimitsHoldWhoeverLeads) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = limited(seed);
+            config.faults.push_back(fault(Fault::Kind::host_lost, 3500ms, 0));
+            config.faults.push_back(fault(Fault::Kind::host_lost, 3500ms, 1));
+            return config;
+        },
+        [](const World& world) {
+            const auto made = generations(world);
+            ASSERT_GE(made.size(), 3u);
+            EXPECT_EQ(made.back().assignment.members.size(), 2u);
+            EXPECT_EQ(made.back().limits, limits_of(2));
+            expect_all_exit(world, Verdict::succeeded, 0);
+        });
+}
+
+// limits_of(3): 2 to 4 nodes, 3 restarts. Two wait as spares.
+TEST(Operator, ALargerMaxTakesSparesIn) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = asked(Fault::Kind::operator_sets_limits, seed);
+            config.faults[0].host = 3;
+            config.limits.max_nodes = 2;
+            config.limits.join_interval = 500ms;
+            return config;
+        },
+        [](const World& world) {
+            EXPECT_EQ(generations(world).back().assignment.members.size(), 4u);
+            expect_all_exit(world, Verdict::succeeded, 0);
+        });
+}
+
+// MIN would be three (limits_of(4)), and two nodes are left. Then the failure would end the job.
+TEST(Operator, MinIsRaisedOnlyToTheNodesThatAreHere) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(5, seed);
+            config.limits.min_nodes = 1;
+            config.consequences = 0;
+            for (const int host : {1, 2, 3})
+                config.faults.push_back(fault(Fault::Kind::host_lost, 1500ms, host));
+            config.faults.push_back(fault(Fault::Kind::operator_sets_limits, 4000ms, 4));
+            config.faults.push_back(fault(Fault::Kind::worker_fails, 4200ms, 0));
+            config.work = 5s;
+            return config;
+        },
+        [](const World& world) {
+            EXPECT_EQ(generations(world).back().assignment.members.size(), 2u);
+            EXPECT_EQ(generations(world).back().limits, rendezvous::OperatorLimits{});
+            expect_all_exit(world, Verdict::succeeded, 0);
+        });
+}
+
+// A worker fails, and limits come while the next generation is being recorded: before its entry or
+// after it.
+TEST(Operator, LimitsComeBeforeAnEntryOrAfterIt) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = limited(seed);
+            config.faults = {fault(Fault::Kind::worker_fails, 1500ms, 1),
+                             fault(Fault::Kind::ledger_stalls_here, 1510ms, 0, 300ms),
+                             fault(Fault::Kind::operator_sets_limits, 1700ms, 2, 400ms),
+                             fault(Fault::Kind::worker_fails, 3000ms, 1)};
+            return config;
+        },
+        [](const World& world) {
+            EXPECT_EQ(generations(world).back().limits, limits_of(2));
+            expect_all_exit(world, Verdict::succeeded, 0);
+        });
+}
+
+// They go on for a tenth of a lease, and are then stopped, long before their end.
+TEST(Operator, AStopComesAfterTheSnapshot) {
+    for_seeds([](auto seed) { return asked(Fault::Kind::operator_stops_later, seed); },
+              [](const World& world) {
+                  expect_all_exit(world, Verdict::user_signal, 128 + 15);
+                  for (const auto& process : world.processes()) {
+                      EXPECT_GT(process->exited_at, Time{1500ms + 100ms});
+                      EXPECT_LT(process->exited_at, Time{1500ms + 1200ms});
+                  }
+              });
+}
+
+// A worker fails before the snapshot is written. The next generation is asked.
+TEST(Operator, AStopAfterASnapshotOutlivesItsGeneration) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = asked(Fault::Kind::operator_stops_later, seed);
+            config.faults.push_back(fault(Fault::Kind::worker_fails, 1550ms, 1));
+            return config;
+        },
+        [](const World& world) {
+            EXPECT_EQ(generations(world).size(), 2u);
+            expect_all_exit(world, Verdict::user_signal, 128 + 15);
+        });
+}
+
+// The connection of a node that has not heard of it ends; the Acks of its next one carry it. Nobody
+// does it twice.
+TEST(Operator, ASnapshotIsAskedForOnce) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = asked(Fault::Kind::operator_asks_snapshot, seed);
+            config.faults[0].lasts = 20ms;
+            config.faults.push_back(fault(Fault::Kind::connection_reset, 1500ms, 1));
+            return config;
+        },
+        [](const World& world) {
+            EXPECT_EQ(generations(world).size(), 1u);
+            expect_all_exit(world, Verdict::succeeded, 0);
+        });
+}
+
 // They do not work to their end, which would come at 3 s.
 TEST(Operator, AStopReachesAllNodes) {
     for_seeds([](auto seed) { return asked(Fault::Kind::operator_stops, seed); },

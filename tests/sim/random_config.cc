@@ -55,6 +55,9 @@ void add_operators(WorldConfig& config, Duration horizon) {
     Random random(config.seed + 7'000'000);
     for (const Fault& each : plan_operators(random, config.hosts, horizon))
         config.faults.push_back(each);
+    Random wishes(config.seed + 8'000'000);
+    for (const Fault& each : plan_wishes(wishes, config.hosts, horizon))
+        config.faults.push_back(each);
 }
 
 }  // namespace

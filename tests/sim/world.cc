@@ -282,6 +282,8 @@ void World::perform(Process& process, const agent::Effects& effects) {
             process.keeper->spawn(spawn->place);
         } else if (const auto* signal = std::get_if<agent::SignalWorkers>(&effect)) {
             process.keeper->signal(signal->signal);
+        } else if (const auto* wanted = std::get_if<agent::AskSnapshot>(&effect)) {
+            ask_snapshot(process, wanted->hint);
         } else if (const auto* asked = std::get_if<agent::ExamineWorkers>(&effect)) {
             examine(process, *asked);
         } else if (const auto* sweep = std::get_if<agent::Sweep>(&effect)) {

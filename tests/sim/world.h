@@ -217,6 +217,7 @@ class World {
     void connection_ended(int connection, Side side);
     void close_leader_side(const Process& process);
     // workers
+    void ask_snapshot(Process& process, const agent::SnapshotHint& hint);
     void progress(Host& host, Generation generation, std::int64_t pid, std::int64_t step);
     // faults
     void apply(const Fault& fault);

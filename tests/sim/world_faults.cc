@@ -87,6 +87,18 @@ void World::progress(Host& host, Generation generation, std::int64_t pid, std::i
     clock_.after(lease(0.4), [=, this, &host] { progress(host, generation, pid, step + 1); });
 }
 
+// All its workers write a snapshot within a tenth of a lease, and one of them reports it. Where
+// workers report progress, each report names a newer snapshot anyway.
+void World::ask_snapshot(Process& process, const agent::SnapshotHint& hint) {
+    invariants_.asked_for_snapshot(process, hint);
+    if (config_.progress) return;
+    clock_.after(lease(0.1), [this, &process, generation = hint.generation] {
+        if (!process.alive || !complete(generation) || broken_.contains(generation)) return;
+        const auto step = std::chrono::duration_cast<std::chrono::milliseconds>(now() - Time{});
+        post_agent(process, agent::WorkerProgress{generation, step.count(), step.count()});
+    });
+}
+
 void World::worker_ended(Host& host, const Worker& worker, const rendezvous::WorkerOutcome& outcome,
                          bool natural) {
     trace(host, outcome.sentence + " code " + std::to_string(outcome.exit_code) + " signal " +
@@ -267,6 +279,15 @@ void World::apply(const Fault& fault) {
             break;
         case Fault::Kind::operator_drains:
             operate(rendezvous::DrainNode{host.name}, fault.lasts);
+            break;
+        case Fault::Kind::operator_sets_limits:
+            operate(rendezvous::SetLimits{limits_of(fault.host)}, fault.lasts);
+            break;
+        case Fault::Kind::operator_asks_snapshot:
+            operate(rendezvous::AskSnapshot{}, fault.lasts);
+            break;
+        case Fault::Kind::operator_stops_later:
+            operate(rendezvous::StopJob{.after_snapshot = true}, fault.lasts);
             break;
     }
 }

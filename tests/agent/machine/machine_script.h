@@ -102,6 +102,9 @@ inline std::string describe(const Effect& effect) {
                     ? std::string(", ") + to_string(e->hint->cause) + ", " + to_text(e->hint->grace)
                     : "") +
                (e->abort.empty() ? "" : ", abort " + std::to_string(e->abort.front()));
+    if (const auto* e = std::get_if<AskSnapshot>(&effect))
+        return "ask for snapshot " + std::to_string(e->hint.asked.number) + " of " +
+               std::to_string(e->hint.generation.value) + " for " + e->hint.asked.by;
     if (const auto* e = std::get_if<ExamineWorkers>(&effect)) {
         std::string all = "examine";
         for (const int local_rank : e->local_ranks) all += " " + std::to_string(local_rank);
@@ -150,6 +153,13 @@ class Script {
         ack.remaining = remaining;
         ack.over = Generation{over};
         return told(now, ack);
+    }
+    // … to which a test adds something.
+    rendezvous::Ack next_ack() {
+        rendezvous::Ack ack;
+        ack.number = ++acks_;
+        ack.entry = machine_.snapshot().seen;
+        return ack;
     }
     // Generation 0, in entry 0. The lease lasts `remaining` seconds from the sending of Beat
     // `beat`.

@@ -2,6 +2,8 @@
 // and what they can read about it. Pure.
 #include "agent/parts/stop_policy.h"
 
+#include "agent/parts/snapshot_hint.h"
+
 #include <gmock/gmock.h>
 
 #include <csignal>
@@ -109,6 +111,18 @@ TEST(StopPolicy, IsReadableByWorkers) {
     EXPECT_EQ(json.at("killed_at"), 1050);
     EXPECT_EQ(json.at("requeue"), true);
     EXPECT_EQ(json.at("generation"), 3);
+}
+
+// The file that DDPRUN_SNAPSHOT_FILE names. Whoever asks may call himself what he likes.
+TEST(SnapshotHint, IsReadableByWorkers) {
+    const SnapshotHint hint{Generation{3}, {5'000'001, "alice\xff@login1"}};
+    const std::string text = to_json(hint, sec(1000));
+    const auto json = nlohmann::json::parse(text);
+    EXPECT_EQ(json.at("format"), "ddprun snapshot");
+    EXPECT_EQ(json.at("number"), 5'000'001);
+    EXPECT_EQ(json.at("asked_at"), 1000);
+    EXPECT_EQ(json.at("generation"), 3);
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << "one line";
 }
 
 }  // namespace

@@ -20,28 +20,35 @@ TEST(WorkerEnv, SetsTorchrunsVariables) {
     place.master_addr = "10.0.0.1", place.master_port = 29400, place.generation = 3,
     place.max_restarts = 4;
     place.run_id = "job-8812", place.error_file = "/l/error.json", place.stop_file = "/l/stop.json";
-    EXPECT_THAT(worker_environment({}, place),
-                ElementsAre("DDPRUN_STOP_FILE=/l/stop.json", "GROUP_RANK=1", "GROUP_WORLD_SIZE=2",
-                            "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=4", "MASTER_ADDR=10.0.0.1",
-                            "MASTER_PORT=29400", "RANK=5", "ROLE_NAME=default", "ROLE_RANK=5",
-                            "ROLE_WORLD_SIZE=8", "TORCHELASTIC_ERROR_FILE=/l/error.json",
-                            "TORCHELASTIC_MAX_RESTARTS=4", "TORCHELASTIC_RESTART_COUNT=3",
-                            "TORCHELASTIC_RUN_ID=job-8812",
-                            "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT",
-                            "TORCHELASTIC_USE_AGENT_STORE=True",
-                            "TORCH_NCCL_ASYNC_ERROR_HANDLING=1", "WORLD_SIZE=8"));
+    place.snapshot_file = "/l/snapshot.json";
+    EXPECT_THAT(
+        worker_environment({}, place),
+        ElementsAre("DDPRUN_SNAPSHOT_FILE=/l/snapshot.json", "DDPRUN_STOP_FILE=/l/stop.json",
+                    "GROUP_RANK=1", "GROUP_WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=4",
+                    "MASTER_ADDR=10.0.0.1", "MASTER_PORT=29400", "RANK=5", "ROLE_NAME=default",
+                    "ROLE_RANK=5", "ROLE_WORLD_SIZE=8", "TORCHELASTIC_ERROR_FILE=/l/error.json",
+                    "TORCHELASTIC_MAX_RESTARTS=4", "TORCHELASTIC_RESTART_COUNT=3",
+                    "TORCHELASTIC_RUN_ID=job-8812",
+                    "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+                    "TORCHELASTIC_USE_AGENT_STORE=True", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1",
+                    "WORLD_SIZE=8"));
 }
 
 // A batch script may export RANK or MASTER_PORT from its torchrun days. All workers would then have
 // the same rank, and hang. A progress pipe of an outer ddprun is not ours either.
 TEST(WorkerEnv, OverwritesWhatAnOuterScriptExported) {
-    const Environment base{
-        {"RANK", "77"}, {"MASTER_PORT", "1"}, {"HOME", "/h"}, {"DDPRUN_PROGRESS_FD", "9"}};
+    const Environment base{{"RANK", "77"},
+                           {"MASTER_PORT", "1"},
+                           {"HOME", "/h"},
+                           {"DDPRUN_PROGRESS_FD", "9"},
+                           {"DDPRUN_SNAPSHOT_FILE", "/outer/snapshot.json"}};
     const auto env = worker_environment(base, {});
     EXPECT_THAT(env, Contains("RANK=0"));
     EXPECT_THAT(env, Contains("HOME=/h"));
     EXPECT_THAT(env, Not(Contains("RANK=77")));
     EXPECT_THAT(env, Not(Contains("DDPRUN_PROGRESS_FD=9")));
+    EXPECT_THAT(env, Not(Contains("DDPRUN_SNAPSHOT_FILE=/outer/snapshot.json")))
+        << "its workers would take the outer one's request for theirs";
 }
 
 // For these two variables ddprun has only a default. The user's value wins.

@@ -55,9 +55,10 @@ TEST(WorkerPlan, EnvironmentBeforeThereIsAPlace) {
     plan.run_id = "job";
     plan.more = {{{"CUDA_VISIBLE_DEVICES", "0"}}};
     const EnvironmentToCome to_come = environment_to_come(plan);
-    for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR",
-                             "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT", "SLURM_NODEID",
-                             "SLURM_NNODES", "TORCHELASTIC_ERROR_FILE", "DDPRUN_STOP_FILE"})
+    for (const char* name :
+         {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT",
+          "TORCHELASTIC_RESTART_COUNT", "SLURM_NODEID", "SLURM_NNODES", "TORCHELASTIC_ERROR_FILE",
+          "DDPRUN_STOP_FILE", "DDPRUN_SNAPSHOT_FILE"})
         EXPECT_TRUE(to_come.placed.contains(name)) << name;
     for (const char* name : {"HOME", "TORCHELASTIC_RUN_ID", "CUDA_VISIBLE_DEVICES"})
         EXPECT_FALSE(to_come.placed.contains(name)) << name;

@@ -198,6 +198,42 @@ TEST(Control, ADormantNodeSaysWhereTheLeaderIs) {
     EXPECT_EQ(status(**alice).phase(), "gathering");
 }
 
+// The job needs two nodes, and none has come.
+TEST(Control, SetsLimitsAndAsksForSnapshots) {
+    Job job;
+    auto alice = open(job);
+    ASSERT_TRUE(alice) << alice.error();
+    const auto limits = [&](int min, const std::string& by) {
+        Context context;
+        control::LimitsRequest request;
+        control::Done done;
+        request.set_min_nodes(min);
+        request.set_by(by);
+        return (*alice)->stub().SetLimits(&context, request, &done);
+    };
+    EXPECT_EQ(limits(1, "").error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(limits(-1, "alice").error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+    EXPECT_EQ(status(**alice).min_nodes(), 2);
+    EXPECT_TRUE(limits(1, "alice").ok());
+    EXPECT_EQ(status(**alice).min_nodes(), 1);
+    EXPECT_EQ(status(**alice).max_nodes(), 2) << "what is absent stays";
+    Context context, later;
+    control::SnapshotRequest request;
+    control::Done done;
+    request.set_by("alice");
+    EXPECT_EQ((*alice)->stub().SnapshotNow(&context, request, &done).error_code(),
+              grpc::StatusCode::UNAVAILABLE)
+        << "no generation runs";
+    control::StopRequest stop;
+    stop.set_by("alice");
+    stop.set_after_snapshot(true);
+    ASSERT_TRUE((*alice)->stub().Stop(&later, stop, &done).ok());
+    EXPECT_EQ(
+        status(**alice).snapshot_asked(),
+        "asked for by alice, of the generation that follows; then the job stops, as alice has "
+        "asked");
+}
+
 // Its ledger does not answer, so it leaves the lead to others. Whoever watches must find them.
 TEST(Control, ANodeThatLeadsNoMoreEndsItsWatches) {
     Job job(given(kSecret), true, true);

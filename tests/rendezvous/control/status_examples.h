@@ -33,6 +33,8 @@ inline control::StatusReply running() {
     job.set_world_size(8);
     job.set_restarts(1);
     job.set_max_restarts(3);
+    job.set_min_nodes(1);
+    job.set_max_nodes(2);
     job.set_step(-1);
     job.set_snapshot(-1);
     job.set_cause("rank 3 exited with 9");

@@ -72,13 +72,29 @@ TEST(LedgerJson, ChecksRanges) {
                 HasSubstr("entry.blame.causes[1].generation: -2 is not 0.."));
 }
 
+// MIN and MAX of a later command line might not fit one of them alone.
+TEST(LedgerJson, RefusesLimitsThatDoNotFit) {
+    LedgerEntry entry = example_entry();
+    entry.limits = {.min_nodes = 2, .max_nodes = {}, .max_restarts = {}};
+    EXPECT_THAT(from_json(to_json(entry)).error().sentence(),
+                HasSubstr("entry.limits: has only one of min_nodes and max_nodes"));
+    entry.limits = {.min_nodes = 3, .max_nodes = 2, .max_restarts = {}};
+    EXPECT_THAT(from_json(to_json(entry)).error().sentence(),
+                HasSubstr("entry.limits.max_nodes: 2 is not 3..100000"));
+    entry.limits = {.min_nodes = {}, .max_nodes = {}, .max_restarts = -1};
+    EXPECT_THAT(from_json(to_json(entry)).error().sentence(),
+                HasSubstr("entry.limits.max_restarts: -1 is not 0.."));
+}
+
 // Entries of earlier versions have no restart times and no blame. A job must go on after such an
 // entry.
 TEST(LedgerJson, NeedsNoRestartAndNoBlame) {
     LedgerEntry entry = example_entry();
     entry.restart = {};
     entry.blame = {};
+    entry.limits = {};
     EXPECT_EQ(to_json(entry).find("restart\""), std::string::npos);
+    EXPECT_EQ(to_json(entry).find("limits"), std::string::npos);
     EXPECT_EQ(*from_json(to_json(entry)), entry);
 }
 

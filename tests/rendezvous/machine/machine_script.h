@@ -43,7 +43,8 @@ inline std::string describe(const ToNode& message) {
     if (const auto* m = std::get_if<Ack>(&message))
         return "Ack" + (m->held > kNoGeneration ? " holds " + std::to_string(m->held.value) : "") +
                (m->over > kNoGeneration ? " over " + std::to_string(m->over.value) : "") +
-               left(m->remaining);
+               left(m->remaining) +
+               (m->snapshot ? ", wants a snapshot for " + m->snapshot->by : "");
     if (const auto* m = std::get_if<Assigned>(&message))
         return "Assigned " + std::to_string(m->place.generation.value) + ", node " +
                std::to_string(m->place.node_rank) + " of " + std::to_string(m->place.nodes) +

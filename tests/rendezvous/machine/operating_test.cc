@@ -208,6 +208,146 @@ TEST(Operating, ADrainThatWouldEndTheJobIsRefused) {
     EXPECT_TRUE(s.status(2).runs);
 }
 
+SetLimits nodes(int min, int max) { return {{min, max, {}}}; }
+SetLimits restarts(int most) { return {{.min_nodes = {}, .max_nodes = {}, .max_restarts = most}}; }
+
+// Nodes a, b and c of a job with MAX 2; generation 0 runs on a and b.
+void two_of_three_run(Script& s) {
+    s.both_run();
+    s.join(1.5, 3, node("c"));
+    s.beat(1.6, 3);
+}
+
+TEST(Operating, LimitsAreSaidAndShown) {
+    Script s(limits(2, 3));
+    three_run(s);
+    EXPECT_THAT(s.step(2, asks(SetLimits{{.min_nodes = 1, .max_nodes = {}, .max_restarts = 7}})),
+                AllOf(Contains("note: alice@login1 has set limits with ddpctl: 1 to 3 nodes, 0 of "
+                               "7 restarts used"),
+                      Contains("answer: done: from now on: 1 to 3 nodes, 0 of 7 restarts used; "
+                               "generation 0 goes on as it is (ddpctl restart ends it), and if the "
+                               "leader is lost before the next generation, ask again")));
+    const JobStatus job = s.status(2);
+    EXPECT_EQ(job.min_nodes, 1);
+    EXPECT_EQ(job.max_nodes, 3);
+    EXPECT_EQ(job.max_restarts, 7);
+    EXPECT_THAT(s.step(2.1, asks(restarts(7))),
+                ElementsAre("answer: already: these limits hold already: 1 to 3 nodes, 0 of 7 "
+                            "restarts used"));
+}
+
+// It costs no work: the generation ends when somebody says so.
+TEST(Operating, ASmallerMaxEndsNothingAndHoldsFromTheNextGenerationOn) {
+    Script s(limits(2, 3));
+    three_run(s);
+    EXPECT_THAT(s.step(2, asks(nodes(2, 2))),
+                ElementsAre(HasSubstr("note: "), HasSubstr("answer: done")));
+    EXPECT_TRUE(s.status(2).runs);
+    s.step(3, asks(kRestart0));
+    for (int i = 1; i <= 3; ++i) s.vows(3.1, i, 0);
+    EXPECT_THAT(names(s.creating().assignment), "1 {a b}");
+    EXPECT_EQ(s.creating().limits, (OperatorLimits{2, 2, {}}));
+}
+
+// With --on-join=spare the world keeps its size, but not above MAX.
+TEST(Operating, ASmallerMaxHoldsForSparesToo) {
+    Limits three = limits(2, 3);
+    three.on_join = OnJoin::spare;
+    Script s(three);
+    three_run(s);
+    s.step(2, asks(nodes(2, 2)));
+    s.step(3, asks(kRestart0));
+    for (int i = 1; i <= 3; ++i) s.vows(3.1, i, 0);
+    EXPECT_THAT(names(s.creating().assignment), "1 {a b}");
+}
+
+// The spare is taken in at the next snapshot, as a node that comes late.
+TEST(Operating, ALargerMaxTakesSparesIn) {
+    Script s(limits(2, 2));
+    two_of_three_run(s);
+    EXPECT_THAT(s.snapshots(2, 1, 10), Not(Contains(HasSubstr("Stop"))));
+    EXPECT_THAT(s.step(3, asks(nodes(2, 3))), Contains(HasSubstr("answer: done")));
+    EXPECT_THAT(s.snapshots(4, 1, 20), Contains("1: Stop by signal 15"));
+    EXPECT_THAT(s.status(4).stopping, HasSubstr("growing from 2 to 3 of 3 nodes"));
+}
+
+// A job that waits for a node that will not come can be told to go on without it.
+TEST(Operating, ASmallerMinEndsAWait) {
+    Script s(limits(2, 2));
+    s.both_run();
+    s.step(2, Came{Session{2}, Leave{"its host is repaired"}});
+    s.vows(2.1, 1, 0);
+    EXPECT_THAT(s.beat(5, 1), Not(Contains(HasSubstr("create"))));
+    EXPECT_THAT(s.step(5.1, asks(nodes(1, 2))), Contains(HasSubstr("create 1: generation 1 {a}")));
+    EXPECT_EQ(s.creating().limits, (OperatorLimits{1, 2, {}}));
+}
+
+// Restarts that were not foreseen are allowed, or no more of them.
+TEST(Operating, ABudgetHoldsForTheNextFailure) {
+    Script s(limits(2, 2, 0));
+    s.both_run();
+    s.step(2, asks(restarts(1)));
+    s.fails(3, 1, 0, exited(0, 1));
+    s.vows(3.1, 1, 0);
+    EXPECT_THAT(s.vows(3.1, 2, 0), Contains(HasSubstr("create 1: generation 1")));
+    EXPECT_EQ(s.creating().assignment.max_restarts, 1) << "workers are told";
+    s.created(3.2);
+    for (int i = 1; i <= 2; ++i) s.runs(3.5, i, 1);
+    EXPECT_THAT(s.step(4, asks(restarts(0))),
+                Contains(HasSubstr("1 of 0 restarts used: the next failure of a worker ends the "
+                                   "job")));
+    s.fails(5, 1, 1, exited(0, 1));
+    s.vows(5.1, 1, 1);
+    EXPECT_THAT(s.vows(5.1, 2, 1), Contains(HasSubstr("create 2: end 1, no restart")));
+}
+
+TEST(Operating, LimitsAreKnownToTheNextLeader) {
+    Script first(limits(2, 3));
+    three_run(first);
+    first.step(2, asks(SetLimits{{.min_nodes = 1, .max_nodes = 2, .max_restarts = 9}}));
+    first.step(2.1, asks(kRestart0));
+    for (int i = 1; i <= 3; ++i) first.vows(2.2, i, 0);
+    LedgerEntry recorded = first.creating();
+    recorded.number = EntryNumber{0};  // the only one in this ledger
+    Machine next(Script::config(limits(2, 3)), at(0));
+    next.step(at(0), Lead{{node("leader"), "leader", 1}});
+    next.step(at(0), LedgerRead{{recorded}});
+    const JobStatus job = next.status(at(1));
+    EXPECT_EQ(job.min_nodes, 1);
+    EXPECT_EQ(job.max_nodes, 2);
+    EXPECT_EQ(job.max_restarts, 9);
+}
+
+// While an entry is on its way nobody knows whether it has them.
+TEST(Operating, LimitsWaitForAnEntry) {
+    Script s(limits(2, 2, 3));
+    s.both_run();
+    s.step(2, asks(kRestart0));
+    for (int i = 1; i <= 2; ++i) s.vows(2.1, i, 0);
+    EXPECT_THAT(s.step(2.2, asks(nodes(1, 2))), ElementsAre(HasSubstr("answer: again")));
+    s.created(2.3, LedgerCreated::Outcome::failed);
+    EXPECT_THAT(s.step(2.4, asks(nodes(1, 2))), ElementsAre(HasSubstr("answer: again")));
+    for (int i = 1; i <= 2; ++i) s.beat(3.5, i);
+    s.created(3.6);
+    EXPECT_THAT(s.step(3.7, asks(nodes(1, 2))), Contains(HasSubstr("answer: done")));
+}
+
+TEST(Operating, LimitsThatDoNotFitAreRefused) {
+    Script s(limits(2, 2));
+    two_of_three_run(s);
+    EXPECT_THAT(s.step(2, asks(nodes(4, 4))),
+                ElementsAre(HasSubstr("answer: refused: --min-nodes=4 is more than the 3 nodes "
+                                      "that are here")));
+    EXPECT_EQ(s.status(2).max_nodes, 2) << "nothing of it holds";
+    Script one(limits(1, 1));
+    one.join(0, 1, node("leader"));
+    EXPECT_THAT(one.step(1, asks(nodes(1, 2))),
+                ElementsAre(HasSubstr("answer: refused: a job of one node")));
+    s.step(3, asks(StopJob{}));
+    EXPECT_THAT(s.step(3.1, asks(nodes(1, 2))),
+                ElementsAre(HasSubstr("answer: refused: the job is ending")));
+}
+
 TEST(Operating, ADormantLeaderAsksToTryAgain) {
     Machine machine(Script::config(limits(2, 2)), at(0));
     const Effects effects = machine.step(at(1), asks(StopJob{}));

@@ -41,7 +41,7 @@ TEST(LateJoinWatch, LooksOnceInAWhileAndWhenSomebodyJoins) {
     EXPECT_FALSE(late.is_due(at(0.4), 7));
     EXPECT_EQ(late.next_look(), at(0.5));
     EXPECT_TRUE(late.is_due(at(0.5), 7));
-    late.somebody_joined();
+    late.look_anew();
     EXPECT_TRUE(late.is_due(at(0.1), 7));
 }
 

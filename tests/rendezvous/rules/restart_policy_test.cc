@@ -50,6 +50,16 @@ TEST(RestartPolicy, StopsWhenTheBudgetIsUsedUp) {
     EXPECT_EQ(job.history.restarts, 2);
 }
 
+// An operator has allowed fewer meanwhile.
+TEST(RestartPolicy, SaysThatMoreAreUsedUpThanAreAllowedNow) {
+    Job job{limits(1, 1, 2), {}, Reach::progressed};
+    job.fails(exited(0, 1));
+    job.fails(exited(0, 1));
+    job.with.max_restarts = 1;
+    EXPECT_EQ(job.fails(exited(0, 1)),
+              "no restart: 2 are used up, and now 1 are allowed (ddpctl limits --max-restarts)");
+}
+
 TEST(RestartPolicy, ZeroMeansNone) {
     Job job{limits(1, 1, 0), {}, Reach::progressed};
     EXPECT_EQ(job.fails(exited(0, 1)), "no restart: --max-restarts is 0");

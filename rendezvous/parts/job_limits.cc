@@ -1,0 +1,45 @@
+// Lays what operators have set over the command line's limits (job_limits.h).
+#include "rendezvous/parts/job_limits.h"
+
+namespace ddprun::rendezvous {
+namespace {
+
+// What `over` says replaces what `base` says.
+void lay(OperatorLimits& base, const OperatorLimits& over) {
+    if (over.min_nodes) base.min_nodes = over.min_nodes;
+    if (over.max_nodes) base.max_nodes = over.max_nodes;
+    if (over.max_restarts) base.max_restarts = over.max_restarts;
+}
+
+}  // namespace
+
+void JobLimits::set(const OperatorLimits& asked) {
+    lay(unrecorded_, asked);
+    renew();
+}
+
+OperatorLimits JobLimits::to_record() const {
+    OperatorLimits all = recorded_;
+    lay(all, unrecorded_);
+    return all;
+}
+
+void JobLimits::adopt(const OperatorLimits& recorded) {
+    recorded_ = recorded;
+    renew();
+}
+
+void JobLimits::stand(const OperatorLimits& recorded) {
+    unrecorded_ = {};
+    adopt(recorded);
+}
+
+// The order of nodes may be long and never changes, so only numbers are copied.
+void JobLimits::renew() {
+    const OperatorLimits set = to_record();
+    now_.min_nodes = set.min_nodes.value_or(of_command_line_.min_nodes);
+    now_.max_nodes = set.max_nodes.value_or(of_command_line_.max_nodes);
+    now_.max_restarts = set.max_restarts.value_or(of_command_line_.max_restarts);
+}
+
+}  // namespace ddprun::rendezvous

@@ -1,0 +1,37 @@
+// The limits of a job that hold now: those of its command line, and over them what operators have
+// set since (PROTOCOL.md, rule 27).
+//
+// What is set holds at once for this leader. The next ledger entry records it, and the next leader
+// reads it there. What another leader has recorded replaces what was recorded before. What this
+// leader was asked and has not recorded yet stays, because it has promised it.
+//
+// Pure; owned by the job's record.
+#pragma once
+
+#include "rendezvous/model/model.h"
+
+namespace ddprun::rendezvous {
+
+class JobLimits {
+  public:
+    explicit JobLimits(const Limits& of_command_line)
+        : of_command_line_(of_command_line), now_(of_command_line) {}
+
+    const Limits& now() const { return now_; }
+    void set(const OperatorLimits& asked);
+    // For the next entry.
+    OperatorLimits to_record() const;
+    // An entry of another leader stands.
+    void adopt(const OperatorLimits& recorded);
+    // An entry of this leader stands. Nothing is asked between its proposal and this.
+    void stand(const OperatorLimits& recorded);
+
+  private:
+    void renew();
+
+    Limits of_command_line_;
+    OperatorLimits recorded_, unrecorded_;
+    Limits now_;
+};
+
+}  // namespace ddprun::rendezvous
