@@ -15,6 +15,7 @@
 #include "launcher/ctl/status_text.h"
 #include "launcher/options/option_values.h"
 #include "rendezvous/control/job_events.h"
+#include "rendezvous/model/model.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -95,10 +96,18 @@ Result<std::string> ask_why(const CtlCall& call) {
 Result<std::string> ask_stop(const CtlCall& call) {
     auto job = find(call);
     if (!job) return job.error();
-    auto said = act(call, *job, control::StopRequest(), &Stub::Stop);
+    control::StopRequest request;
+    request.set_after_snapshot(call.has("after-snapshot"));
+    auto said = act(call, *job, request, &Stub::Stop);
     if (const std::string end = end_sentence(job->job()); !said && !end.empty())
         return printable(end) + "\n";
     return said;
+}
+
+Result<std::string> ask_snapshot(const CtlCall& call) {
+    auto job = find(call);
+    if (!job) return job.error();
+    return act(call, *job, control::SnapshotRequest(), &Stub::SnapshotNow);
 }
 
 // The generation is looked up once, so that asking again cannot end the next one.
@@ -120,6 +129,30 @@ Result<std::string> ask_drain(const CtlCall& call) {
     control::DrainRequest request;
     request.set_node(call.words.front());
     return act(call, *job, request, &Stub::Drain);
+}
+
+// Only whether they are numbers is seen here; the leader knows which ones fit.
+Result<std::string> ask_limits(const CtlCall& call) {
+    control::LimitsRequest request;
+    const std::pair<const char*, void (control::LimitsRequest::*)(std::int32_t)> options[] = {
+        {"min-nodes", &control::LimitsRequest::set_min_nodes},
+        {"max-nodes", &control::LimitsRequest::set_max_nodes},
+        {"max-restarts", &control::LimitsRequest::set_max_restarts}};
+    bool any = false;
+    for (const auto& [name, set] : options) {
+        if (!call.has(name)) continue;
+        const auto number = read_int(call.value(name), 0, rendezvous::kMostRestarts);
+        if (!number)
+            return usage_error("--" + std::string(name) + "=" + call.value(name) + ": " +
+                               number.error().sentence());
+        (request.*set)(*number);
+        any = true;
+    }
+    if (!any)
+        return usage_error("ddpctl limits takes --min-nodes=N, --max-nodes=N or --max-restarts=N");
+    auto job = find(call);
+    if (!job) return job.error();
+    return act(call, *job, request, &Stub::SetLimits);
 }
 
 Result<> ask_top(const CtlCall& call, const std::function<std::size_t()>& rows,

@@ -16,8 +16,10 @@ namespace ddprun::launcher {
 Result<std::string> ask_status(const CtlCall& call);
 Result<std::string> ask_why(const CtlCall& call);
 Result<std::string> ask_stop(const CtlCall& call);
+Result<std::string> ask_snapshot(const CtlCall& call);
 Result<std::string> ask_restart(const CtlCall& call);
 Result<std::string> ask_drain(const CtlCall& call);
+Result<std::string> ask_limits(const CtlCall& call);
 
 // Gives a table again and again to `print`, until the job has ended or the reader is gone. `rows`:
 // how many lines the reader sees at once; 0: as many as there are.

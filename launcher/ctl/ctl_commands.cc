@@ -73,6 +73,23 @@ constexpr OptionRow kPage[] = {
              "Prometheus. Without it each start makes a random one"},
 };
 
+constexpr OptionRow kStop[] = {
+    kSecretFile,
+    {.name = "after-snapshot",
+     .kind = OptionKind::flag,
+     .help = "Ask for a snapshot first, and stop when one is reported. If the job's leader is lost "
+             "before, ask again"},
+};
+
+constexpr OptionRow kLimits[] = {
+    kSecretFile,
+    {.name = "min-nodes", .placeholder = "N", .help = "A generation needs so many nodes"},
+    {.name = "max-nodes", .placeholder = "N", .help = "A generation has no more nodes"},
+    {.name = "max-restarts",
+     .placeholder = "N",
+     .help = "So many restarts in the whole job, with those that are used up"},
+};
+
 constexpr Command kCommands[] = {
     {.name = "status",
      .what = "Show how a running job stands",
@@ -112,7 +129,14 @@ constexpr Command kCommands[] = {
     {.name = "stop",
      .what = "Stop a running job",
      .help = "All workers get the job's stop signal and their time for a last snapshot. The job "
-             "ends with code 143 and does not go back into Slurm's queue.",
+             "ends with code 143 and does not go back into Slurm's queue. With --after-snapshot "
+             "they are asked for a snapshot first, while they train, and the stop begins when one "
+             "is reported.",
+     .rows = kStop},
+    {.name = "snapshot",
+     .what = "Ask the workers of a running job for a snapshot",
+     .help = "The workers go on training. A program obeys that looks for the file which "
+             "DDPRUN_SNAPSHOT_FILE names; ddpctl status shows when a snapshot is reported.",
      .rows = kAsking},
     {.name = "restart",
      .what = "End the generation that runs; the next one follows",
@@ -125,6 +149,13 @@ constexpr Command kCommands[] = {
      .help = "The job goes on without this host, whose ddprun waits for the end. It is refused if "
              "fewer nodes would be left than the job needs (--nnodes=MIN:MAX).",
      .rows = kAsking},
+    {.name = "limits",
+     .what = "Set how many nodes and restarts a running job may have",
+     .help = "From now on, for the rest of the job, also over requeues; they replace those of "
+             "--nnodes and --max-restarts. What is left out stays. The generation that runs goes "
+             "on as it is; after ddpctl restart the next one has the new limits. MIN can be raised "
+             "only to as many nodes as are here.",
+     .rows = kLimits},
     {.name = "jobs",
      .what = "Show the jobs whose ledgers lie here",
      .help = "Shows for each job how it ended, its newest generation, its restarts, the size of "

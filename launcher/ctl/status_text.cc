@@ -37,6 +37,12 @@ std::string generation_text(const control::StatusReply& job) {
            count_text(job.world_size(), "worker");
 }
 
+// Those that hold: an operator may have set others than the command line.
+std::string limits_text(const control::StatusReply& job) {
+    const std::string max = count_text(job.max_nodes(), "node");
+    return job.min_nodes() < job.max_nodes() ? std::to_string(job.min_nodes()) + " to " + max : max;
+}
+
 std::string ranks_of(const control::Node& node) {
     if (node.first_rank() < 0) return "-";
     const int last = node.first_rank() + node.workers() - 1;
@@ -85,8 +91,10 @@ std::string head_text(const control::StatusReply& job, std::optional<double> ste
                                   job.ended().sentence());
     text += line("generation", generation_text(job));
     if (!job.waiting_for().empty()) text += line("waits", job.waiting_for());
+    if (!job.snapshot_asked().empty()) text += line("snapshot", job.snapshot_asked());
     if (!job.stopping().empty()) text += line("stopping", job.stopping());
     if (!job.standstill().empty()) text += line("standstill", job.standstill());
+    if (job.max_nodes() > 0) text += line("limits", limits_text(job));
     text += line("restarts", std::to_string(job.restarts()) + " of " +
                                  std::to_string(job.max_restarts()) + " used");
     if (const std::string& last = last_failure(job); !last.empty()) text += line("failure", last);
@@ -165,6 +173,7 @@ std::string status_json(const control::StatusReply& job, int indent) {
     json["snapshot"] = job.snapshot() >= 0 ? Json(job.snapshot()) : Json();
     json["waiting_for"] = text_or_null(job.waiting_for());
     json["stopping"] = text_or_null(job.stopping());
+    json["snapshot_asked"] = text_or_null(job.snapshot_asked());
     json["standstill"] = text_or_null(job.standstill());
     json["last_failure"] = text_or_null(last_failure(job));
     json["ends"] = job.has_ends() ? time_or_null(job.ends()) : Json();

@@ -17,11 +17,25 @@ TEST(StatusText, ShowsAJobThatRuns) {
     EXPECT_EQ(status_text(running()),
               "job         8812, led by n1\n"
               "generation  2 runs since 60 s with 8 workers\n"
+              "limits      1 to 2 nodes\n"
               "restarts    1 of 3 used\n"
               "failure     rank 3 exited with 9\n"
               "NODE  STATE    RANKS  WHY\n"
               "n1    running  0-3\n"
               "n2    running  4-7\n");
+}
+
+TEST(StatusText, ShowsLimitsAndARequestThatIsOpen) {
+    control::StatusReply job = running();
+    job.set_min_nodes(2);
+    job.set_snapshot_asked("asked for by alice@login1, none reported since");
+    const std::string text = status_text(job);
+    EXPECT_THAT(text, HasSubstr("limits      2 nodes\n"));
+    EXPECT_THAT(text, HasSubstr("snapshot    asked for by alice@login1, none reported since\n"));
+    EXPECT_THAT(
+        status_json(job),
+        HasSubstr("\"snapshot_asked\": \"asked for by alice@login1, none reported since\""));
+    EXPECT_THAT(status_json(running()), HasSubstr("\"snapshot_asked\": null"));
 }
 
 TEST(StatusText, SaysForWhomAJobWaits) {
