@@ -56,7 +56,8 @@ Result<int> train(const example::TrainOptions& options, StopRequest stop) {
         std::fflush(stdout);
     }
     example::Training training({options, *context, **store, **group, *data, **mlp, *sampler,
-                                Progress::from_environment(), std::move(stop)});
+                                Progress::from_environment(), std::move(stop),
+                                SnapshotRequest::from_environment()});
     if (auto begun = training.begin(); !begun) return begun.error();
     auto end = training.run();
     if (!end) return end.error();

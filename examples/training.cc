@@ -102,21 +102,24 @@ Result<Training::End> Training::run() {
     while (!done()) {
         crash_if_asked();
         if (auto done = step(); !done) return done.error();
-        auto stop = any_rank(p_.group, p_.stop.asked());
-        if (!stop) return stop.error();
-        const bool last = *stop || step_ == p_.options.steps;
+        // Without a folder for snapshots, a request for one stays open.
+        auto asked = asked_of_any(p_.group, {p_.stop.asked(), writer_ ? p_.snapshot.asked() : 0});
+        if (!asked) return asked.error();
+        const bool last = asked->stop || step_ == p_.options.steps;
         if (last || step_ % p_.options.log_every == 0)
             if (auto done = log_step(); !done) return done.error();
         const auto every = p_.options.validate_every;
         if (last || (every ? step_ % every == 0 : p_.sampler.left() == 0))
             if (auto done = tell_figures(); !done) return done.error();
-        if (writer_ && (last || done() || step_ % p_.options.snapshot_every == 0))
+        if (asked->snapshot > 0) p_.snapshot.begun(asked->snapshot);
+        if (writer_ &&
+            (last || done() || asked->snapshot > 0 || step_ % p_.options.snapshot_every == 0))
             if (auto done = save(); !done) return done.error();
         // The last snapshot must be on disk before the process ends.
         if (writer_ && (last || done()))
             if (auto done = writer_->wait(); !done) return done.error();
         report();
-        if (*stop) return End::stopped;
+        if (asked->stop) return End::stopped;
     }
     return End::done;
 }

@@ -20,6 +20,7 @@
 #include "trainer/training/metrics.h"
 #include "trainer/worker/context.h"
 #include "trainer/worker/progress.h"
+#include "trainer/worker/snapshot_request.h"
 #include "trainer/worker/stop_request.h"
 #include "trainer/worker/store.h"
 
@@ -38,6 +39,7 @@ class Training {
         ddprun::trainer::DistributedSampler sampler;
         ddprun::trainer::Progress progress;
         ddprun::trainer::StopRequest stop;
+        ddprun::trainer::SnapshotRequest snapshot;
     };
 
     explicit Training(Parts parts) : p_(std::move(parts)), early_(p_.options.patience) {}

@@ -24,19 +24,20 @@ inputs = torch.randn(1024, 8)
 data = torch.utils.data.TensorDataset(inputs, (inputs * torch.arange(8)).sum(1, keepdim=True))
 model = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1)).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-step = done = 0  # done: samples of all ranks; epoch and position follow from it
+step, done, saved = 0, 0, -1  # done: samples of all ranks, for epoch and position; saved: step of the newest snapshot
 if os.path.exists(args.snapshot):
     snapshot = torch.load(args.snapshot, map_location=device)
     model.load_state_dict(snapshot["model"])
     optimizer.load_state_dict(snapshot["optimizer"])
-    step, done = snapshot["step"], snapshot["done"]
+    step, done, saved = snapshot["step"], snapshot["done"], snapshot["step"]
 parallel = DistributedDataParallel(model)  # 3. gradients are averaged over all workers
 if "DDPRUN_STOP_FILE" in os.environ:  # a stop comes as this file, too, and the worker ends after a last snapshot
     signal.signal(signal.SIGTERM, lambda *_: None)
 progress = os.fdopen(int(os.environ["DDPRUN_PROGRESS_FD"]), "w", 1) if "DDPRUN_PROGRESS_FD" in os.environ else None
-stop, loss = torch.zeros(1, device=device), torch.zeros(1)
+asked, loss = torch.zeros(2, device=device), torch.zeros(1)  # whether any rank is to stop, or to write a snapshot
+stop_file, snapshot_file = os.environ.get("DDPRUN_STOP_FILE", ""), os.environ.get("DDPRUN_SNAPSHOT_FILE", "")
 
-while step < args.steps and not stop:
+while step < args.steps and not asked[0]:
     if rank == 1 and step == args.crash_at_step and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0": os._exit(3)
     epoch, position = divmod(done, len(data))
     order = torch.randperm(len(data), generator=torch.Generator().manual_seed(epoch))
@@ -46,14 +47,16 @@ while step < args.steps and not stop:
     loss.backward()
     optimizer.step()
     step, done = step + 1, done + 16 * world
-    stop.fill_(os.path.exists(os.environ.get("DDPRUN_STOP_FILE", "")))
-    dist.all_reduce(stop, dist.ReduceOp.MAX)  # 5. all stop after the same step
-    if rank == 0 and (step % 10 == 0 or stop):
+    asked[0], asked[1] = os.path.exists(stop_file), os.path.exists(snapshot_file)
+    dist.all_reduce(asked, dist.ReduceOp.MAX)  # 5. all stop after the same step
+    if asked[1] and local == 0 and os.path.exists(snapshot_file): os.remove(snapshot_file)  # it is being written
+    if rank == 0 and (step % 10 == 0 or asked.any()):
         state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step, "done": done}
         torch.save(state, args.snapshot + ".part")
         os.replace(args.snapshot + ".part", args.snapshot)  # atomic: a reader never finds an incomplete snapshot
+        saved = step
     if progress:
-        print(f"step={step}", file=progress)  # what --hang-timeout and the budget of restarts look at
+        print(f"step={step} snapshot={saved}", file=progress)  # what --hang-timeout and the budget of restarts look at
 weights = sum(p.double().sum() for p in model.parameters()).item()
 print(f"RESULT rank={rank} weights={weights:.12f} loss={loss.item():.6f}", flush=True)
 dist.barrier()  # no rank destroys the group while another still uses it

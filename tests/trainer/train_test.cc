@@ -117,6 +117,28 @@ TEST(Train, StopsOnAllRanksWhenOneIsTold) {
     EXPECT_EQ(last_line(folder.path() / "g1" / "0"), expected);
 }
 
+// Rank 1 alone finds the file that asks for a snapshot, as when it comes to one node first. All
+// write their share of it, the file is removed, and the training goes on as if nothing had
+// happened.
+TEST(Train, WritesASnapshotOnAllRanksWhenOneIsAsked) {
+    test::TemporaryFolder folder;
+    const std::string expected = plain_result(3, folder.path() / "plain");
+    const auto asked = folder.path() / "snapshot.json";
+    test::write_all(asked, R"({"number":1000001})");
+    auto command = train({"--snapshot-dir", folder.path() / "s", "--snapshot-every=1000000"});
+    std::vector<std::string> told{
+        "/bin/sh", "-c", "[ $RANK != 1 ] || export DDPRUN_SNAPSHOT_FILE=$0; exec \"$@\"", asked};
+    told.insert(told.end(), command.begin(), command.end());
+    EXPECT_EQ(run_program(3, 0, told, folder.path() / "g0"), Ends({0, 0, 0}));
+    EXPECT_EQ(last_line(folder.path() / "g0" / "0"), expected);
+    EXPECT_FALSE(std::filesystem::exists(asked));
+    bool of_the_first_step = false;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path() / "s"))
+        of_the_first_step |=
+            entry.path().filename().string().starts_with("snapshot-000000000001-g0");
+    EXPECT_TRUE(of_the_first_step);
+}
+
 // A learning rate that makes the numbers overflow. The averaging spreads a NaN to all ranks, so
 // each of them must fail and name parameter and rank of its origin. No rank trains on with rubbish.
 TEST(Train, NamesAGradientThatIsNoNumber) {

@@ -23,6 +23,13 @@ Result<bool> any_rank(ProcessGroup& group, bool mine) {
     return value[0] > 0;
 }
 
+// The numbers of requests are far below 2^53, up to which a double is exact.
+Result<Asked> asked_of_any(ProcessGroup& group, const Asked& mine) {
+    double values[] = {mine.stop ? 1.0 : 0.0, static_cast<double>(mine.snapshot)};
+    if (auto done = group.all_reduce_values(values, ReduceOp::max); !done) return done.error();
+    return Asked{values[0] > 0, static_cast<std::int64_t>(values[1])};
+}
+
 Result<std::vector<double>> values_of_ranks(ProcessGroup& group, double mine) {
     // Each rank fills its own place in a vector of zeros, so the sum holds all values.
     std::vector<double> values(static_cast<std::size_t>(group.size()));

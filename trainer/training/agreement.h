@@ -5,6 +5,7 @@
 // if ranks differ where they must be equal; malformed, for gradients that are not finite.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,6 +23,16 @@ Result<WeightedMean> mean_over_ranks(ProcessGroup& group, const WeightedMean& mi
 // Whether any rank says true. With it the ranks agree on their last step: a rank that was asked to
 // stop (StopRequest) says so at the end of a step, and all ranks stop after that step.
 Result<bool> any_rank(ProcessGroup& group, bool mine);
+
+// What the launcher asks a rank for.
+struct Asked {
+    bool stop = false;          // StopRequest
+    std::int64_t snapshot = 0;  // SnapshotRequest: the number of the newest request; 0: none
+};
+
+// What any rank was asked for, in one question: all ranks take the same snapshots, and stop after
+// the same step.
+Result<Asked> asked_of_any(ProcessGroup& group, const Asked& mine);
 
 // One number of each rank, in the order of the ranks.
 Result<std::vector<double>> values_of_ranks(ProcessGroup& group, double mine);
