@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # ddpctl asks a job of three nodes on loopback: whom it waits for, a restart, a node that is taken out, the loss of the
-# leader while events are followed, a stop. Then who gets nothing: another secret, no secret, another user of the host.
+# leader while events are followed, a stop. Then a training that writes a snapshot on request, other limits, and a stop
+# after a snapshot. Then who gets nothing: another secret, no secret, another user of the host.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-need_built ddprun ddpctl
+need_built ddprun ddpctl train
 need_root # each node gets a host name of its own
 unshare --uts true 2>/dev/null || skip "host names cannot be set here"
 
@@ -128,6 +129,79 @@ expect_in "$work/ctl.out" 'the job has ended with code 143'
 ctl status
 expect_code 1
 expect_in "$work/ctl.err" 'the job has ended with code 143'
+expect_nothing_left 5
+
+say "a snapshot on request, while training goes on"
+id=$mark.5
+at=$(free_port)
+training=("$train" --steps 1000000 --snapshot-every 1000000 --snapshot-dir "$work/snapshots" --step-time-ms 20
+    --timeout 60)
+names=(one two three)
+for i in 0 1 2; do
+    node "${names[i]}" $i "$at" --nnodes=3 --nproc-per-node=1 --secret-file="$work/ours" "${training[@]}"
+done
+# A number of the status, 0 if there is none: step or snapshot.
+steps() {
+    local number
+    ctl status --json
+    number=$(sed -n 's/^  "'"$1"'": \([0-9]*\),/\1/p' "$work/ctl.out")
+    echo "${number:-0}"
+}
+trains() { (($(steps step) > 0)); }
+wait_until 60 trains || fail "no training"
+has_snapshot() { (($(steps snapshot) > ${1:-0})); }
+! has_snapshot || fail "a snapshot that nobody has asked for"
+ctl snapshot
+expect_code 0
+expect_in "$work/ctl.out" 'the workers are asked for a snapshot'
+wait_until 30 has_snapshot || fail "no snapshot"
+first=$(steps snapshot)
+goes_on() { (($(steps step) > first + 5)); }
+wait_until 30 goes_on || fail "training does not go on"
+runs_generation 0 || fail "the generation has ended"
+expect_in "$work/one.err" 'alice@.* has asked for a snapshot with ddpctl'
+[[ -z $(find "$work" -name snapshot.json) ]] || fail "the file of the request is left"
+ctl snapshot
+expect_code 0
+wait_until 30 has_snapshot "$first" || fail "no second snapshot"
+
+say "limits are judged, shown, and outlive the leader that was told"
+ctl limits --min-nodes=4
+expect_code 1
+expect_in "$work/ctl.err" '--min-nodes=4 is more than --max-nodes=3'
+ctl limits --min-nodes=2 --max-restarts=7
+expect_code 0
+expect_in "$work/ctl.out" 'from now on: 2 to 3 nodes, 0 of 7 restarts used; generation 0 goes on'
+ctl limits --min-nodes=2
+expect_code 0
+expect_in "$work/ctl.out" 'these limits hold already'
+expect_in "$work/one.err" 'alice@.* has set limits with ddpctl: 2 to 3 nodes'
+says status '^limits      2 to 3 nodes' || fail "the status does not show them"
+ctl limits
+expect_code 2
+ctl restart
+expect_code 0
+wait_until 40 runs_generation 1 || fail "no restart"
+kill -KILL "${pid[one]}"
+# --nnodes=3 would wait for the third node until the join timeout.
+wait_until 40 runs_generation '[2-9]' || fail "two nodes do not go on"
+expect_in "$work/ctl.out" '^limits      2 to 3 nodes'
+expect_in "$work/ctl.out" 'restarts    0 of 7 used'
+wait_until 60 trains || fail "no training"
+
+say "a stop after a snapshot"
+before=$(steps snapshot)
+ctl stop --after-snapshot
+expect_code 0
+expect_in "$work/ctl.out" 'asked for a snapshot, and the job stops when one is reported'
+for name in two three; do
+    join "$name" 60
+    expect_code 143
+    expect_in "$work/$name.err" 'stopped by alice@.* with ddpctl, after the snapshot of step'
+done
+after=$(cat "$work"/{two,three}.err | sed -n 's/.*after the snapshot of step \([0-9]*\).*/\1/p' | head -n 1)
+((after > before)) || fail "the snapshot of step $after is not newer than $before"
+join one 10
 expect_nothing_left 5
 
 say "whoever does not have the secret gets nothing"
