@@ -151,6 +151,10 @@ trains() { (($(steps step) > 0)); }
 wait_until 60 trains || fail "no training"
 has_snapshot() { (($(steps snapshot) > ${1:-0})); }
 ! has_snapshot || fail "a snapshot that nobody has asked for"
+# What a program may leave under the name of the file: nobody waits for it, and it is replaced.
+mapfile -t folders < <(find "$TMPDIR" -type d -path '*/attempt_0/0')
+((${#folders[@]} == 3)) || fail "${#folders[@]} folders of workers"
+mkfifo "${folders[@]/%//snapshot.json}"
 ctl snapshot
 expect_code 0
 expect_in "$work/ctl.out" 'the workers are asked for a snapshot'
@@ -202,6 +206,27 @@ done
 after=$(cat "$work"/{two,three}.err | sed -n 's/.*after the snapshot of step \([0-9]*\).*/\1/p' | head -n 1)
 ((after > before)) || fail "the snapshot of step $after is not newer than $before"
 join one 10
+expect_nothing_left 5
+
+say "a stop after a snapshot that is asked for before there is a generation"
+id=$mark.6
+at=$(free_port)
+training=("$train" --steps 1000000 --snapshot-every 1000000 --snapshot-dir "$work/early" --step-time-ms 20
+    --timeout 60)
+for i in 0 1; do
+    node "${names[i]}" $i "$at" --nnodes=3 --nproc-per-node=1 --secret-file="$work/ours" "${training[@]}"
+done
+wait_until 30 says status 'waiting for nodes: 2 of 3 are here' || fail "the job does not wait"
+ctl stop --after-snapshot
+expect_code 0
+expect_in "$work/ctl.out" 'the workers of the next generation will be asked for a snapshot'
+says status '^snapshot    asked for by alice@.*; then the job stops' || fail "the status does not show it"
+node three 2 "$at" --nnodes=3 --nproc-per-node=1 --secret-file="$work/ours" "${training[@]}"
+for name in "${names[@]}"; do
+    join "$name" 60
+    expect_code 143
+    expect_in "$work/$name.err" 'stopped by alice@.* with ddpctl, after the snapshot of step'
+done
 expect_nothing_left 5
 
 say "whoever does not have the secret gets nothing"
