@@ -1,26 +1,16 @@
-// gRPC's server, and the tunnels of operators (control.h).
+// The rpcs of Control, and who watches (control.h).
 #include "rendezvous/control/control.h"
 
-#include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/server.h>
-#include <grpcpp/server_builder.h>
-#include <grpcpp/server_posix.h>
-
 #include <boost/asio/steady_timer.hpp>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "base/line_limit.h"
 #include "base/printable.h"
 #include "base/system/boot_clock.h"
 #include "rendezvous/control/control_messages.h"
+#include "rendezvous/control/reply_stream.h"
 #include "rendezvous/control/request_queue.h"
-#include "rendezvous/control/tunnel.h"
-#include "rendezvous/control/watcher.h"
-#include "rendezvous/wire/frame.h"
-#include "rendezvous/wire/wire.h"
 
 namespace ddprun::rendezvous {
 
@@ -29,14 +19,8 @@ using boost::system::error_code;
 
 namespace {
 
-constexpr std::size_t kOperators = 32;
 constexpr std::chrono::milliseconds kLookAgain{250};
-constexpr int kRequestLimit = 64 << 10;
-constexpr int kRequestsAtOnce = 16;
 constexpr std::size_t kNameLimit = 256;
-// An operator's host may vanish without a word.
-constexpr int kPingEach = 30'000, kPingAnswered = 20'000;  // ms
-constexpr int kPingsAllowedEach = 5'000;                   // ms; from operators
 
 grpc::Status to_status(const Answered& answered) {
     switch (answered.answer) {
@@ -56,19 +40,13 @@ grpc::Status to_status(const Answered& answered) {
 }  // namespace
 
 struct Control::State : std::enable_shared_from_this<State> {
-    State(asio::io_context& loop, Log log, Duration to_day, Handlers handlers)
+    State(asio::io_context& loop, Duration to_day, Handlers handlers)
         : loop(loop),
-          log(std::move(log)),
           to_day(to_day),
           handlers(std::move(handlers)),
           queue(std::make_shared<RequestQueue>(loop)),
           timer(loop) {}
 
-    std::string why_not(const Link& link, const Operate& who, const Leader& leader) const;
-    void say_refused(const std::string& by, const std::string& why);
-    void start();
-    void admit(Tunnel::Socket socket, const std::string& by, std::string key);
-    void gone(std::int64_t number, const std::string& by, const Error& why);
     Duration now() const { return to_day + boot_now().time_since_epoch(); }
     void watch(const std::shared_ptr<Watcher>& watcher);
     void look();
@@ -77,21 +55,14 @@ struct Control::State : std::enable_shared_from_this<State> {
 
     struct Rpcs;
     asio::io_context& loop;
-    const Log log;
     const Duration to_day;
     const Handlers handlers;
     const std::shared_ptr<RequestQueue> queue;
     std::unique_ptr<Rpcs> rpcs;
-    std::unique_ptr<grpc::Server> server;  // from the first operator on
-    std::map<std::int64_t, std::unique_ptr<Tunnel>> tunnels;
-    std::size_t coming = 0;  // operators whose link is being handed over
-    std::int64_t newest = 0;
     std::vector<std::shared_ptr<Watcher>> watchers;
     asio::steady_timer timer;  // while there are watchers
     std::optional<JobStatus> seen;
     std::optional<Ending> ending;
-    bool is_closed = false;
-    LineLimit refusals;
     std::int64_t version = 0;
     Watcher::Reply reply;  // the newest for watchers
 };
@@ -190,66 +161,6 @@ struct Control::State::Rpcs : control::Control::CallbackService {
     const std::shared_ptr<RequestQueue> queue;
 };
 
-// The port may have been another job's of the same user before.
-std::string Control::State::why_not(const Link& link, const Operate& who,
-                                    const Leader& leader) const {
-    if (link.key_for(kTunnelKey, true).empty())
-        return "this job has no secret, so it answers no operator; start it with MUNGE, with "
-               "--secret-file=PATH or with a ledger in a folder";
-    if (who.job != 0 && leader.ledger_mark != 0 && who.job != leader.ledger_mark)
-        return "another job is at this address now";
-    if (tunnels.size() + coming >= kOperators)
-        return std::to_string(kOperators) + " operators are connected to this job; end one of them";
-    return {};
-}
-
-// In a job without a secret anybody may come so far.
-void Control::State::say_refused(const std::string& by, const std::string& why) {
-    const LineLimit::Said said = refusals.say(boot_now());
-    if (said.unsaid > 0)
-        log({Note::Level::warn, std::to_string(said.unsaid) + " more operators were refused"});
-    if (said.allowed) log({Note::Level::warn, "refused operator " + by + ": " + why});
-}
-
-void Control::State::start() {
-    if (server) return;
-    grpc::EnableDefaultHealthCheckService(true);
-    rpcs = std::make_unique<Rpcs>(weak_from_this(), queue);
-    grpc::ServerBuilder builder;
-    builder.RegisterService(rpcs.get());
-    builder.SetMaxReceiveMessageSize(kRequestLimit);
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kRequestsAtOnce);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEach);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingAnswered);
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-                               kPingsAllowedEach);
-    server = builder.BuildAndStart();
-}
-
-void Control::State::admit(Tunnel::Socket socket, const std::string& by, std::string key) {
-    if (is_closed) return;
-    auto pair = socket_pair();
-    if (!pair)
-        return log({Note::Level::warn, "an operator cannot be served: " + pair.error().sentence()});
-    start();
-    const std::int64_t number = ++newest;
-    log({Note::Level::debug, by + " is connected with ddpctl"});
-    tunnels.emplace(
-        number, std::make_unique<Tunnel>(std::move(socket), Tunnel::Side::leader, std::move(key),
-                                         std::move(pair->first),
-                                         [weak = weak_from_this(), number, by](const Error& why) {
-                                             if (const auto self = weak.lock())
-                                                 self->gone(number, by, why);
-                                         }));
-    grpc::AddInsecureChannelFromFd(server.get(), pair->second.release());
-}
-
-void Control::State::gone(std::int64_t number, const std::string& by, const Error& why) {
-    tunnels.erase(number);
-    if (why.code() != ErrorCode::closed)
-        log({Note::Level::warn, "operator " + by + " is cut: it " + why.sentence()});
-}
-
 // A new watcher gets what the others got last, or a fresh look if it is the first.
 void Control::State::watch(const std::shared_ptr<Watcher>& watcher) {
     if (watchers.empty()) look();
@@ -290,39 +201,19 @@ void Control::State::arm() {
 }
 
 void Control::State::close() {
-    is_closed = true;
     timer.cancel();
     queue->close();
     for (const auto& watcher : watchers) watcher->end(ending ? grpc::Status::OK : leads_no_more());
-    tunnels.clear();
-    if (server) server->Shutdown(std::chrono::system_clock::now());
-    server.reset();
 }
 
-Control::Control(asio::io_context& loop, Log log, Duration to_day, Handlers handlers)
-    : state_(std::make_shared<State>(loop, std::move(log), to_day, std::move(handlers))) {}
+Control::Control(asio::io_context& loop, Duration to_day, Handlers handlers)
+    : state_(std::make_shared<State>(loop, to_day, std::move(handlers))) {}
 
 Control::~Control() { state_->close(); }
 
-void Control::take(const std::shared_ptr<Link>& link, const Operate& who, const Leader& leader) {
-    link->promote(kNodeFrameLimit, {[](std::string_view) {}, [](const Error&) {}});
-    const std::string by = printable(who.as.node.name);
-    const std::string refusal = state_->why_not(*link, who, leader);
-    if (!refusal.empty()) {
-        state_->say_refused(by, refusal);
-        link->send(encode(ToNode(Refused{refusal})));
-        return link->finish();
-    }
-    link->send(encode(ToNode(Standing{leader.node, true, kNoGeneration, kNoEntry})));
-    // Counted until the link has been handed over or has ended: then nobody holds this any more.
-    ++state_->coming;
-    const std::shared_ptr<void> counted(nullptr, [weak = std::weak_ptr(state_)](void*) {
-        if (const auto self = weak.lock()) --self->coming;
-    });
-    link->hand_over([weak = std::weak_ptr(state_), counted, by,
-                     key = link->key_for(kTunnelKey, true)](Link::Socket socket) {
-        if (const auto self = weak.lock()) self->admit(std::move(socket), by, key);
-    });
+grpc::Service& Control::service() {
+    if (!state_->rpcs) state_->rpcs = std::make_unique<State::Rpcs>(state_, state_->queue);
+    return *state_->rpcs;
 }
 
 void Control::close() { state_->close(); }

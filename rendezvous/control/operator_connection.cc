@@ -17,7 +17,7 @@
 #include "base/loop/resolve.h"
 #include "base/printable.h"
 #include "base/system/boot_clock.h"
-#include "rendezvous/control/control.h"
+#include "rendezvous/control/operators.h"
 #include "rendezvous/control/tunnel.h"
 #include "rendezvous/link/node_handshake.h"
 #include "rendezvous/wire/wire.h"
@@ -85,12 +85,14 @@ struct OperatorConnection::State {
     // Afterwards.
     std::unique_ptr<Tunnel> tunnel;
     std::unique_ptr<control::Control::Stub> stub;
+    std::unique_ptr<control::Workers::Stub> workers;
     std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work;
     std::thread thread;
 };
 
 OperatorConnection::State::~State() {
     stub.reset();
+    workers.reset();
     work.reset();
     loop.stop();
     if (thread.joinable()) thread.join();
@@ -116,8 +118,10 @@ Result<> OperatorConnection::State::open(Duration limit) {
     if (!pair) return pair.error();
     tunnel = std::make_unique<Tunnel>(std::move(*socket), Tunnel::Side::operators, key,
                                       std::move(pair->first), [](const Error&) {});
-    stub = control::Control::NewStub(grpc::CreateCustomInsecureChannelFromFd(
-        "job", pair->second.release(), channel_arguments()));
+    const auto channel =
+        grpc::CreateCustomInsecureChannelFromFd("job", pair->second.release(), channel_arguments());
+    stub = control::Control::NewStub(channel);
+    workers = control::Workers::NewStub(channel);
     work.emplace(loop.get_executor());
     thread = std::thread([this] { loop.run(); });
     return {};
@@ -213,6 +217,8 @@ void OperatorConnection::State::answered(std::string_view body) {
         return settle(link->peer() + " refuses: " + refused->sentence);
     }
     if (const auto* other = std::get_if<Elsewhere>(&*message)) {
+        if (target.opening.this_node)
+            return settle(link->peer() + " does not answer for its own workers");
         if (other->address.empty())
             return settle(link->peer() + " does not lead, and knows no leader now");
         elsewhere = CallTarget{other->address, other->port};
@@ -238,5 +244,6 @@ Result<std::unique_ptr<OperatorConnection>> OperatorConnection::open(Target targ
 }
 
 control::Control::Stub& OperatorConnection::stub() { return *state_->stub; }
+control::Workers::Stub& OperatorConnection::workers() { return *state_->workers; }
 
 }  // namespace ddprun::rendezvous

@@ -1,7 +1,8 @@
-// The operator's side: finds a job's leader, proves that it has the job's secret, makes the leader
-// prove the same, and gives a stub for the control service through the tunnel (tunnel.h).
+// The operator's side: finds a job's leader, or the node that is meant, proves that it has the
+// job's secret, makes the other side prove the same, and gives stubs for the services of
+// proto/control.proto through the tunnel (tunnel.h).
 //
-//   any node of the job ─Operate, proof─▶ Standing: it leads ─▶ TLS, gRPC
+//   any node of the job ─Operate, proof─▶ Standing: it leads, or is meant itself ─▶ TLS, gRPC
 //                                    ├──▶ Elsewhere: call that one (8 times at most)
 //                                    └──▶ Refused, or no proof
 //
@@ -27,7 +28,7 @@ class OperatorConnection {
     struct Target {
         std::vector<CallTarget> nodes;  // where the job may answer, in this order
         IdentityConfig identity;        // where its secret may be
-        Operate opening;                // who asks, and for which job
+        Operate opening;                // who asks, for which job, and for a leader or this node
         bool one_node = false;          // `nodes` are addresses of one node, not all reachable
     };
     // Possible errors: unavailable (no leader of the job answers; the sentence has each node's
@@ -38,6 +39,7 @@ class OperatorConnection {
     OperatorConnection& operator=(const OperatorConnection&) = delete;
 
     control::Control::Stub& stub();
+    control::Workers::Stub& workers();  // of a node that was asked for itself
 
   private:
     struct State;

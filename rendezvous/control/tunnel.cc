@@ -27,6 +27,9 @@ namespace {
 constexpr std::chrono::seconds kHandshakeTime{10};
 constexpr std::size_t kPiece = 16384;
 constexpr const char* kKeyName = "ddprun";
+// What waits in the kernel for an operator who does not read, at each of the two sockets. It counts
+// double there.
+constexpr int kSendBuffer = 64 << 10;
 
 // Where an SSL object keeps its key. Its app_data belongs to Asio.
 int key_place() {
@@ -45,7 +48,7 @@ unsigned copy_key(SSL* ssl, unsigned char* to, unsigned room) {
     return static_cast<unsigned>(key.size());
 }
 
-unsigned leader_key(SSL* ssl, const char* name, unsigned char* to, unsigned room) {
+unsigned served_key(SSL* ssl, const char* name, unsigned char* to, unsigned room) {
     return std::strcmp(name, kKeyName) == 0 ? copy_key(ssl, to, room) : 0;
 }
 
@@ -105,13 +108,15 @@ struct Tunnel::State : std::enable_shared_from_this<State> {
 void Tunnel::State::start(UniqueFd fd) {
     SSL* const ssl = stream.native_handle();
     SSL_set_ex_data(ssl, key_place(), const_cast<std::string*>(&key));
-    if (side == Side::leader)
-        SSL_set_psk_server_callback(ssl, leader_key);
+    if (side == Side::served)
+        SSL_set_psk_server_callback(ssl, served_key);
     else
         SSL_set_psk_client_callback(ssl, operator_key);
     error_code error;
     stream.next_layer().set_option(asio::ip::tcp::no_delay(true), error);
     local.assign(asio::local::stream_protocol(), fd.release(), error);
+    if (side == Side::served)
+        stream.next_layer().set_option(asio::socket_base::send_buffer_size(kSendBuffer), error);
     timer.expires_after(kHandshakeTime);
     timer.async_wait([weak = weak_from_this()](error_code aborted) {
         const auto self = weak.lock();
@@ -128,7 +133,7 @@ void Tunnel::State::start(UniqueFd fd) {
 asio::awaitable<void> Tunnel::State::shake_hands() {
     const auto self = shared_from_this();
     error_code error;
-    co_await stream.async_handshake(side == Side::leader ? Stream::server : Stream::client,
+    co_await stream.async_handshake(side == Side::served ? Stream::server : Stream::client,
                                     asio::redirect_error(asio::use_awaitable, error));
     timer.cancel();
     if (!ended) co_return;
@@ -198,6 +203,8 @@ Result<std::pair<UniqueFd, UniqueFd>> socket_pair() {
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
         return Error(ErrorCode::unavailable,
                      std::string("cannot make a pair of sockets: ") + std::strerror(errno));
+    for (const int end : ends)
+        ::setsockopt(end, SOL_SOCKET, SO_SNDBUF, &kSendBuffer, sizeof kSendBuffer);
     return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
 }
 

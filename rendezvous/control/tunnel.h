@@ -6,8 +6,9 @@
 //
 //   TCP socket ═TLS═ Tunnel ── socket pair ── gRPC
 //
-// Each direction holds 16 KiB at most: who does not read stops the other side, and nobody else. A
-// peer that has not shaken hands in 10 s, or does not have the key, is cut.
+// Each direction holds 16 KiB at most, and on the side that serves the kernel holds about as much
+// as that 16 times: who does not read stops the other side, and nobody else. A peer that has not
+// shaken hands in 10 s, or does not have the key, is cut.
 //
 // Thread: the loop's. `ended` is called once, on the loop, never from within a call here, and not
 // after close(). The tunnel keeps itself alive until it has ended.
@@ -27,7 +28,7 @@ namespace ddprun::rendezvous {
 class Tunnel {
   public:
     using Socket = boost::asio::ip::tcp::socket;
-    enum class Side { operators, leader };
+    enum class Side { operators, served };  // by a node
     // closed: an end of the connection; timed_out; refused: the peer does not have the key, or does
     // not speak TLS.
     using Ended = std::function<void(const Error&)>;

@@ -196,10 +196,11 @@ struct AskOwners {
     bool operator==(const AskOwners&) const = default;
 };
 
-// An operator's program asks for the control service (proto/control.proto).
+// An operator's program asks for a service of proto/control.proto.
 struct Operate {
-    Hello as;               // the caller, for the proof of identity; the name is "alice@login1"
-    std::uint64_t job = 0;  // the mark of the job's ledger; 0: not known
+    Hello as;                // the caller, for the proof of identity; the name is "alice@login1"
+    std::uint64_t job = 0;   // the mark of the job's ledger; 0: not known
+    bool this_node = false;  // he asks this node about its workers, whoever leads
     bool operator==(const Operate&) const = default;
 };
 

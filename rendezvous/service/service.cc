@@ -12,7 +12,7 @@
 
 #include "base/loop/accept_loop.h"
 #include "base/system/boot_clock.h"
-#include "rendezvous/control/control.h"
+#include "rendezvous/control/operators.h"
 #include "rendezvous/link/link.h"
 #include "rendezvous/service/gate.h"
 #include "rendezvous/service/ledger_calls.h"
@@ -41,6 +41,10 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
           Ledger& ledger, Log log, OnClosed on_closed, Secrets* secrets);
 
     void step(const Event& event);
+    void hear(const Event& event) {
+        const auto self = shared_from_this();  // an event may destroy the service
+        step(event);
+    }
     void perform(const Effects& effects);
     void arm();
     void tick();
@@ -72,7 +76,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     const NodeId node;
     const bool is_single;  // a job of one node
     Machine machine;
-    Control control;
+    Operators operators;
     std::optional<Answered> answered;  // of the operator's event that is under way
     Sessions sessions;
     Gate gate;
@@ -97,20 +101,16 @@ Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
       node(config.self),
       is_single(config.limits.max_nodes == 1 && !config.outside),
       machine(config, boot_now()),
-      control(loop, this->log, config.to_day,
-              {[this]() -> std::optional<JobStatus> {
-                   if (machine.snapshot().phase == Phase::dormant) return std::nullopt;
-                   return machine.status(boot_now());
-               },
-               [this](const std::string& by, const OperatorAction& action) {
-                   return operate(by, action);
-               }}),
-      // An event may destroy the service.
+      operators(loop, this->log, config.to_day,
+                {[this]() -> std::optional<JobStatus> {
+                     if (machine.snapshot().phase == Phase::dormant) return std::nullopt;
+                     return machine.status(boot_now());
+                 },
+                 [this](const std::string& by, const OperatorAction& action) {
+                     return operate(by, action);
+                 }}),
       sessions(loop, this->log,
-               {[this](const Event& event) {
-                    const auto self = shared_from_this();
-                    step(event);
-                },
+               {[this](const Event& event) { hear(event); },
                 [this] {
                     const auto self = shared_from_this();
                     end_if_flushed();
@@ -121,17 +121,8 @@ Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
                admit(std::move(link), std::move(first));
            }),
       neighbours(loop, this->log, {config.run_id, config.self, config.version, config.requeue, {}},
-                 secrets,
-                 [this](const Called& called) {
-                     // The call may destroy the service.
-                     const auto self = shared_from_this();
-                     step(called);
-                 }),
-      ledger_calls(loop, ledger,
-                   [this](const Event& event) {
-                       const auto self = shared_from_this();
-                       step(event);
-                   }),
+                 secrets, [this](const Called& called) { hear(called); }),
+      ledger_calls(loop, ledger, [this](const Event& event) { hear(event); }),
       tick_timer(loop),
       flush_timer(loop) {
     if (!listener) return;
@@ -148,9 +139,10 @@ Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
 
 void Service::State::admit(std::shared_ptr<Link> link, ToLeader first) {
     const auto* who = std::get_if<Operate>(&first);
+    const bool leads = machine.snapshot().phase != Phase::dormant;
     // A dormant machine says where the leader is.
-    if (who && machine.snapshot().phase != Phase::dormant)
-        return control.take(link, *who, {node, ledger.mark()});
+    if (who && (leads || who->this_node))
+        return operators.take(link, *who, {node, leads, ledger.mark()});
     sessions.admit(std::move(link), std::move(first));
 }
 
@@ -240,7 +232,7 @@ void Service::State::operator()(const Closed& closed) {
     ledger_calls.close();
     tick_timer.cancel();
     sessions.finish();
-    control.ended(closed.ending);
+    operators.ended(closed.ending);
     flush_timer.expires_after(kFlushTime);
     flush_timer.async_wait([weak = weak_from_this()](error_code aborted) {
         const auto self = weak.lock();
@@ -267,7 +259,7 @@ void Service::State::end_if_flushed() {
 void Service::State::close_all() {
     accept_loop.reset();
     gate.close();
-    control.close();
+    operators.close();
     sessions.cut();
     neighbours.close();
     ledger_calls.close();
@@ -318,6 +310,12 @@ bool Service::leads() const {
 }
 
 void Service::heard(const Peer& leader) { state_->step(LeaderHeard{leader}); }
+
+void Service::serve_workers(std::optional<OwnWorkers> workers) {
+    state_->operators.serve_workers(std::move(workers));
+}
+
+bool Service::has_visitors() const { return state_->operators.has_visitors(); }
 
 int Service::standby_handle() const { return state_->neighbours.standby_handle(); }
 

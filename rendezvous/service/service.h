@@ -3,7 +3,7 @@
 //
 //  listener ─accept─▶ Gate ─admitted─▶ Link (wire.h) ─Came─▶ Machine ─Effects─▶ Link::send, Ledger,
 //                                                                               log, on_closed
-//                      └─ an operator ─▶ Control (rendezvous/control) ─Operated─▶ Machine
+//                      └─ an operator ─▶ Operators (rendezvous/control) ─Operated─▶ Machine
 //  the leader's own node ─local_send─▶ (posted) ─────Came─▶  Machine ─Effects─▶ (posted) deliver
 //
 // A bad peer affects nobody else. A caller without proof stays at the gate (gate.h). Garbage closes
@@ -28,6 +28,7 @@
 #include "base/log.h"
 #include "rendezvous/ledger/ledger.h"
 #include "rendezvous/machine/machine.h"
+#include "rendezvous/model/own_workers.h"
 
 namespace ddprun::rendezvous {
 
@@ -76,6 +77,11 @@ class Service {
     void on_ask_node_states(
         std::function<void(std::vector<std::string> hosts, std::function<void(NodeStates)> said)>
             ask);
+
+    // Sets who answers operators that ask this node about its own workers; nothing: nobody does.
+    void serve_workers(std::optional<OwnWorkers> workers);
+    // Whether such an operator is connected.
+    bool has_visitors() const;
 
     // A node of a newer allocation of this job has proven itself: this one ends.
     void newer_allocation(int restart_count);

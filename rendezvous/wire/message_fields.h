@@ -162,6 +162,7 @@ void each_field(auto& v, Is<AskOwners> auto& ask) {
 void each_field(auto& v, Is<Operate> auto& operate) {
     v(DDPRUN_FIELD(as), operate.as, Any{});
     v(DDPRUN_FIELD(job), operate.job, Any{});
+    v(DDPRUN_FIELD(this_node), operate.this_node, Any{});
 }
 
 // ---- rendezvous → node

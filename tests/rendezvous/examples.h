@@ -194,7 +194,8 @@ inline std::vector<ToLeader> examples_to_leader() {
             Inquire{{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 2, example_limits()}},
             AskOwners{7, {{"10.0.0.8", 40001, "10.0.0.7", 41234}, {"fe80::2", 1, "fe80::1", 2}}},
             Operate{{"8812", {"alice@login1", Incarnation{7}}, "0.1.0", 2, example_limits()},
-                    ~0ULL - 7}};
+                    ~0ULL - 7},
+            Operate{{"8812", {"bob@login2", Incarnation{8}}, "0.1.0"}, 0, true}};
 }
 
 // Every message from a leader to a node. The first one is a Welcome, as on a connection; the second

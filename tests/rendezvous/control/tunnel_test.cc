@@ -57,7 +57,7 @@ const std::string kKey(32, 'k');
 TEST(Tunnel, CarriesBothWaysWithOneKey) {
     asio::io_context loop;
     auto [one, other] = connected(loop);
-    End leader(loop, std::move(one), Tunnel::Side::leader, kKey);
+    End leader(loop, std::move(one), Tunnel::Side::served, kKey);
     End alice(loop, std::move(other), Tunnel::Side::operators, kKey);
     const std::string much(100'000, 'x');
     bool sent = false;
@@ -73,7 +73,7 @@ TEST(Tunnel, CarriesBothWaysWithOneKey) {
 TEST(Tunnel, RefusesAnotherKeyOnBothSides) {
     asio::io_context loop;
     auto [one, other] = connected(loop);
-    End leader(loop, std::move(one), Tunnel::Side::leader, kKey);
+    End leader(loop, std::move(one), Tunnel::Side::served, kKey);
     End alice(loop, std::move(other), Tunnel::Side::operators, std::string(32, 'z'));
     asio::write(alice.user, asio::buffer("stop", 4));
     EXPECT_TRUE(run_until(loop, [&] { return leader.ended && alice.ended; }));

@@ -1,0 +1,62 @@
+// The operators of a node: who has proved at the gate that he has the job's secret, and asks for
+// the services of proto/control.proto.
+//
+//   Gate ─Operate, proved─▶ Service ─take()─▶ Standing, then a tunnel (tunnel.h) ─▶ gRPC
+//                                                                                    │
+//                                    the loop: Control (control.h), Workers (workers.h) ◀──┘
+//
+// gRPC and OpenSSL start with the first operator; nothing of them is in the path of a job's start
+// or restart.
+//
+// What operators may cost: 32 at a time (the next one is refused with a sentence), 16 requests of
+// 64 KiB at a time for each, 10 lines about refused ones in 10 s.
+//
+// Thread: the loop's. The destructor waits for gRPC's threads, never for the network.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/log.h"
+#include "rendezvous/control/control.h"
+#include "rendezvous/control/workers.h"
+#include "rendezvous/link/link.h"
+#include "rendezvous/model/messages.h"
+
+namespace ddprun::rendezvous {
+
+class Operators {
+  public:
+    // Nothing is started. `loop` must outlive this object. `to_day` and `handlers`: as for Control.
+    Operators(boost::asio::io_context& loop, Log log, Duration to_day, Control::Handlers handlers);
+    ~Operators();
+    Operators(const Operators&) = delete;
+    Operators& operator=(const Operators&) = delete;
+
+    struct Served {
+        NodeId node;
+        bool leads = false;
+        std::uint64_t ledger_mark = 0;  // 0: the ledger has none
+    };
+    // An operator's link, after the proof if there was one. He is refused with a sentence if he has
+    // proved nothing, means another job, or is one too many.
+    void take(const std::shared_ptr<Link>& link, const Operate& who, const Served& by);
+
+    void ended(const Ending& ending);                       // as Control's
+    void serve_workers(std::optional<OwnWorkers> workers);  // as Workers' serve()
+    // Whether somebody is connected who has asked for this node itself.
+    bool has_visitors() const;
+
+    void close();  // cuts all; nobody is taken any more
+
+  private:
+    struct State;
+    std::shared_ptr<State> state_;  // handlers hold it weakly
+};
+
+// The use of the handshake's key (Link::key_for). The service's seal has it.
+inline constexpr const char* kTunnelKey = "ddprun control TLS";
+
+}  // namespace ddprun::rendezvous
