@@ -9,6 +9,7 @@
 
 #include "agent/death/stuck_processes.h"
 #include "agent/keeper/orphans.h"
+#include "agent/node/operator_answers.h"
 #include "agent/node/warm_job.h"
 #include "agent/output/attempt_names.h"
 #include "agent/output/output.h"
@@ -85,6 +86,7 @@ Runner::~Runner() {
     alive_.reset();
     remove_left_sockets();
     service_.on_standby(nullptr);
+    service_.serve_workers(std::nullopt);
     link_->close();
 }
 
@@ -105,6 +107,7 @@ void Runner::start() {
     // Whenever the service opens or loses its standby link, the keeper needs the new descriptor.
     service_.on_standby([this] { prepare_gone(); });
     prepare_gone();
+    service_.serve_workers(operator_answers([this] { return workers_.get(); }, looks_));
     post(Started{});
 }
 

@@ -146,6 +146,20 @@ void WorkerLooks::look_closely(const std::shared_ptr<Looked>& looked,
     });
 }
 
+void WorkerLooks::look(int index, std::int64_t pid, std::function<void(StackLines)> done) {
+    look_without_tools(loop_, pid,
+                       [this, index, pid, done = std::move(done),
+                        alive = std::weak_ptr(alive_)](StackLines lines) {
+                           if (!alive.lock()) return;
+                           // It may have ended, and another generation may have begun.
+                           const std::string call = still_.call_of(static_cast<std::size_t>(index));
+                           const WorkerSet* set = workers_();
+                           if (!call.empty() && set && set->ranks_by_pid().contains(pid))
+                               lines.insert(lines.begin(), "in " + call);
+                           done(std::move(lines));
+                       });
+}
+
 // All comes in one event.
 void WorkerLooks::answer(Looked& looked) {
     WorkersExamined event{looked.generation, std::move(looked.outcomes),

@@ -34,6 +34,10 @@ class WorkerLooks {
     // Finds out where hanging workers are, and what all of this node have recorded. Answered by
     // WorkersExamined. What all do is kept in the log folder, if there is one.
     void examine(const ExamineWorkers& asked);
+    // Where the threads of one worker are, for who asks while the job runs: nothing stops it.
+    // `done` is called once from the loop, within two seconds, or never after the end of this
+    // object.
+    void look(int index, std::int64_t pid, std::function<void(StackLines)> done);
     // Looks no more.
     void close();
 

@@ -42,7 +42,8 @@ std::size_t enlarged(int pipe) {
 // Reads one stream of one worker, and holds its unfinished line. Pending reads hold it by
 // shared_ptr.
 struct Pump : std::enable_shared_from_this<Pump> {
-    Pump(asio::io_context& io, UniqueFd pipe, StreamRoute to, LastLines& tail)
+    Pump(asio::io_context& io, UniqueFd pipe, StreamRoute to, LastLines& tail, bool is_err,
+         std::shared_ptr<RecentOutput> recent)
         : io(io),
           pipe(std::move(pipe)),
           pipe_size(enlarged(this->pipe.get())),
@@ -51,7 +52,9 @@ struct Pump : std::enable_shared_from_this<Pump> {
           route(std::move(to)),
           splitter(route.prefix, {}, route.lines),
           filter(route.filtered_prefix, route.needles, route.lines),
-          tail(&tail) {
+          tail(&tail),
+          is_err(is_err),
+          recent(std::move(recent)) {
         if (!route.turns) route.turns = std::make_shared<TurnBudget>(io);
     }
 
@@ -67,6 +70,8 @@ struct Pump : std::enable_shared_from_this<Pump> {
     PrefixedLines splitter, filter;
     LastLines* tail;
     LastLines::Stream line;
+    const bool is_err;
+    const std::shared_ptr<RecentOutput> recent;
     FloodWatch watch;
     std::size_t opened = 0;  // bytes that the open line had when it was opened
 
@@ -76,6 +81,7 @@ struct Pump : std::enable_shared_from_this<Pump> {
         if (route.filtered != nullptr) to_filtered(bytes);
         if (route.console != nullptr) to_console(bytes);
         tail->take(line, bytes);
+        recent->take(is_err, bytes);
     }
 
     // A line of the filter must be complete before it is compared, so a line that is too long can
@@ -243,7 +249,8 @@ struct WorkerOutput::Impl {
     asio::io_context& io;
     std::array<StreamRoute, 2> routes;
     LastLines tail;
-    std::array<std::shared_ptr<Pump>, 2> pumps;
+    std::shared_ptr<RecentOutput> recent = std::make_shared<RecentOutput>();
+    std::array<std::shared_ptr<Pump>, 2> pumps = {};
 
     Result<UniqueFd> open_stream(std::size_t stream);
 };
@@ -258,13 +265,14 @@ Result<UniqueFd> WorkerOutput::Impl::open_stream(std::size_t stream) {
     // Only our end is non-blocking. The worker's stdout must block as usual: many programs do not
     // expect EAGAIN.
     ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
-    pumps[stream] = std::make_shared<Pump>(io, std::move(ours), std::move(routes[stream]), tail);
+    pumps[stream] = std::make_shared<Pump>(io, std::move(ours), std::move(routes[stream]), tail,
+                                           stream == 1, recent);
     pumps[stream]->wait_for_bytes();
     return workers;
 }
 
 WorkerOutput::WorkerOutput(asio::io_context& io, StreamRoute out, StreamRoute err)
-    : impl_(new Impl{io, {std::move(out), std::move(err)}, {}, {}}) {}
+    : impl_(new Impl{io, {std::move(out), std::move(err)}, {}}) {}
 WorkerOutput::WorkerOutput(WorkerOutput&&) noexcept = default;
 WorkerOutput& WorkerOutput::operator=(WorkerOutput&& other) noexcept {
     std::swap(impl_, other.impl_);
@@ -275,6 +283,7 @@ WorkerOutput::~WorkerOutput() {
     if (!impl_) return;
     for (const auto& pump : impl_->pumps)
         if (pump) pump->abandon();
+    impl_->recent->end();
 }
 
 Result<WorkerOutput::ChildEnds> WorkerOutput::open() {
@@ -297,9 +306,12 @@ void WorkerOutput::finish() {
     settle();
     for (const auto& pump : impl_->pumps)
         if (pump) pump->abandon();
+    impl_->recent->end();
 }
 
 void WorkerOutput::keep_lines(std::size_t count) { impl_->tail.keep(count); }
+
+std::shared_ptr<RecentOutput> WorkerOutput::recent() const { return impl_->recent; }
 
 std::vector<std::string> WorkerOutput::tail() const { return impl_->tail.lines(); }
 

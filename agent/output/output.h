@@ -1,5 +1,5 @@
 // Reads what one worker prints (two pipes), copies it to the console and to files, and keeps its
-// last lines.
+// last lines for reports and its newest text for who reads along (recent_output.h).
 //
 // On the console, lines have the worker's prefix and are never torn. A line that is longer than 32
 // MiB has the console to itself as long as the others can wait (Console::hold). With an empty
@@ -25,6 +25,7 @@
 
 #include "agent/output/console.h"
 #include "agent/output/prefixed_lines.h"
+#include "agent/output/recent_output.h"
 #include "base/error.h"
 #include "base/loop/turn_budget.h"
 #include "base/system/unique_fd.h"
@@ -76,6 +77,8 @@ class WorkerOutput {
     std::vector<std::string> tail() const;
     // Keeps so many lines from now on.
     void keep_lines(std::size_t count);
+    // The newest text, for who reads it along. It ends with finish(), or with this object.
+    std::shared_ptr<RecentOutput> recent() const;
 
   private:
     struct Impl;

@@ -10,9 +10,7 @@ namespace {
 
 using Process = std::int64_t;
 
-// Limits for one worker's part of the report: a worker may be a script that starts the real
-// program; a program with PyTorch has forty threads, most of them idle.
-constexpr std::size_t kProcesses = 4, kThreads = 16, kFrames = 10, kOwnFrames = 5;
+constexpr std::size_t kOwnFrames = 5;
 
 // The main thread first, then those that run Python: the others are seldom of interest.
 std::vector<Process> in_order(std::vector<Process> threads, const PythonProcess& python) {
@@ -24,23 +22,24 @@ std::vector<Process> in_order(std::vector<Process> threads, const PythonProcess&
     return threads;
 }
 
-void add_threads(StackLines& lines, Process pid, const PythonProcess& python) {
+void add_threads(StackLines& lines, Process pid, const PythonProcess& python,
+                 const LookLimits& limits) {
     const std::vector<Process> threads = in_order(threads_of(pid), python);
-    for (std::size_t i = 0; i < std::min(threads.size(), kThreads); ++i) {
+    for (std::size_t i = 0; i < std::min(threads.size(), limits.threads); ++i) {
         lines.push_back(kernel_line(pid, threads[i]));
         for (const PythonThread& each : python.threads)
-            if (each.id == threads[i]) add_frames(lines, each);
+            if (each.id == threads[i]) add_frames(lines, each, limits.frames);
     }
-    if (threads.size() > kThreads)
-        lines.push_back("and " + std::to_string(threads.size() - kThreads) + " more threads");
+    if (threads.size() > limits.threads)
+        lines.push_back("and " + std::to_string(threads.size() - limits.threads) + " more threads");
 }
 
 // Up to 3.10 the number of a thread may not be known.
-void add_unknown_threads(StackLines& lines, const PythonProcess& python) {
+void add_unknown_threads(StackLines& lines, const PythonProcess& python, const LookLimits& limits) {
     for (const PythonThread& each : python.threads)
         if (each.id == 0) {
             lines.push_back("a thread of Python");
-            add_frames(lines, each);
+            add_frames(lines, each, limits.frames);
         }
 }
 
@@ -56,12 +55,12 @@ void add_own(StackLines& lines, const PythonProcess& python) {
 
 }  // namespace
 
-void add_frames(StackLines& lines, const PythonThread& thread) {
+void add_frames(StackLines& lines, const PythonThread& thread, std::size_t most) {
     if (thread.holds_gil) lines.back() += "; holds the GIL";
-    for (std::size_t i = 0; i < std::min(thread.frames.size(), kFrames); ++i)
+    for (std::size_t i = 0; i < std::min(thread.frames.size(), most); ++i)
         lines.push_back("    " + frame_text(thread.frames[i]));
-    if (thread.frames.size() > kFrames)
-        lines.push_back("    … called by " + std::to_string(thread.frames.size() - kFrames) +
+    if (thread.frames.size() > most)
+        lines.push_back("    … called by " + std::to_string(thread.frames.size() - most) +
                         (thread.cut ? " or more" : "") + " functions");
 }
 
@@ -79,16 +78,16 @@ std::string own_frames(const PythonThread& thread) {
     return text;
 }
 
-ProcessLook look_at_process(Process pid) {
+ProcessLook look_at_process(Process pid, const LookLimits& limits) {
     ProcessLook look;
-    for (const Process each : with_children(pid, kProcesses)) {
+    for (const Process each : with_children(pid, limits.processes)) {
         const PythonProcess python = read_python(each);
         if (python.is_python) look.python.push_back(each);
         if (python.threads.empty()) look.for_tools.push_back(each);
         if (python.threads.empty() && python.is_python) look.unread.push_back(each);
         add_own(look.lines, python);
-        add_threads(look.lines, each, python);
-        add_unknown_threads(look.lines, python);
+        add_threads(look.lines, each, python, limits);
+        add_unknown_threads(look.lines, python, limits);
         if (!python.problem.empty())
             look.lines.push_back("no functions of Python in process " + std::to_string(each) +
                                  ", because " + python.problem);

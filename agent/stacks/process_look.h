@@ -27,10 +27,19 @@ struct ProcessLook {
     std::vector<std::int64_t> python;  // all that run Python
 };
 
-ProcessLook look_at_process(std::int64_t pid);
+// A worker may be a script that starts the real program; a program with PyTorch has forty threads,
+// most of them idle.
+struct LookLimits {
+    std::size_t processes = 4, threads = 16, frames = 10;  // frames: of a thread
+};
+// For who asks about one worker, and not for a report about many.
+inline constexpr LookLimits kWideLook{8, 256, 50};
 
-// Adds the functions of a thread below the line that names it: at most ten.
-void add_frames(StackLines& lines, const PythonThread& thread);
+ProcessLook look_at_process(std::int64_t pid, const LookLimits& limits = {});
+
+// Adds the functions of a thread below the line that names it.
+void add_frames(StackLines& lines, const PythonThread& thread,
+                std::size_t most = LookLimits{}.frames);
 
 // What the user reads first: the own functions of a thread, the innermost first, at most five, and
 // what that one has called of torch.distributed: "train (train.py:9, all_reduce)". Empty when there

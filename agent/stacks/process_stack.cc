@@ -99,6 +99,22 @@ boost::asio::awaitable<StackLines> native_stack(Process pid, Time until) {
     co_return co_await ask(words, pid, until);
 }
 
+// Why there is no look.
+std::string not_looked(Process pid, bool full) {
+    const std::string process = "process " + std::to_string(pid);
+    if (full)
+        return "ddprun has not looked at " + process + ", since " + std::to_string(kWorksAtOnce) +
+               " of its looks at processes have not come back from the kernel";
+    return "the kernel has not let ddprun look at " + process + " in " + to_text(kLookLimit);
+}
+
+boost::asio::awaitable<StackLines> only_look(Process pid) {
+    const bool full = works_under_way >= kWorksAtOnce;
+    std::optional<ProcessLook> look =
+        co_await in_time(kLookLimit, [pid] { return look_at_process(pid, kWideLook); });
+    co_return look ? std::move(look->lines) : StackLines{not_looked(pid, full)};
+}
+
 // The look comes first, because a tool stops the process and changes what the kernel shows.
 boost::asio::awaitable<FoundStack> stack_of(Process pid, Time answered_by) {
     FoundStack found;
@@ -106,12 +122,7 @@ boost::asio::awaitable<FoundStack> stack_of(Process pid, Time answered_by) {
     std::optional<ProcessLook> look =
         co_await in_time(kLookLimit, [pid] { return look_at_process(pid); });
     if (!look) {
-        const std::string process = "process " + std::to_string(pid);
-        found.lines = {full ? "ddprun has not looked at " + process + ", since " +
-                                  std::to_string(kWorksAtOnce) +
-                                  " of its looks at processes have not come back from the kernel"
-                            : "the kernel has not let ddprun look at " + process + " in " +
-                                  to_text(kLookLimit)};
+        found.lines = {not_looked(pid, full)};
         co_return found;
     }
     found.lines = std::move(look->lines);
@@ -152,6 +163,14 @@ void stacks_of(boost::asio::io_context& loop, const std::vector<Process>& pids, 
                                   if (!failed) all->stacks[i] = std::move(found);
                                   if (--all->missing == 0) all->done(std::move(all->stacks));
                               });
+}
+
+void look_without_tools(boost::asio::io_context& loop, Process pid,
+                        std::function<void(StackLines)> done) {
+    boost::asio::co_spawn(loop, only_look(pid),
+                          [done = std::move(done)](const std::exception_ptr&, StackLines lines) {
+                              done(std::move(lines));
+                          });
 }
 
 }  // namespace ddprun::agent

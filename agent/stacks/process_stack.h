@@ -34,4 +34,9 @@ struct FoundStack {
 void stacks_of(boost::asio::io_context& loop, const std::vector<std::int64_t>& pids, Duration limit,
                std::function<void(std::vector<FoundStack>)> done);
 
+// What can be seen of one process and its children without any tool, which would stop it: for a
+// look at a worker that is to go on. Calls `done` once from the loop, within two seconds.
+void look_without_tools(boost::asio::io_context& loop, std::int64_t pid,
+                        std::function<void(StackLines)> done);
+
 }  // namespace ddprun::agent

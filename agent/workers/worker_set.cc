@@ -309,6 +309,14 @@ void WorkerSet::when_told(std::function<void()> done) {
     when_told_.push_back(std::move(done));
 }
 
+std::optional<WorkerSet::Seen> WorkerSet::find(int rank) const {
+    for (const auto& worker : workers_)
+        if (worker->rank == rank)
+            return Seen{worker->index, worker->pid, worker->ended,
+                        worker->output ? worker->output->recent() : nullptr};
+    return std::nullopt;
+}
+
 WatchedWorkers WorkerSet::watched() const {
     WatchedWorkers all{node_place_.generation, {}, true};
     for (const auto& worker : workers_) {

@@ -76,6 +76,16 @@ class WorkerSet {
     // Calls back when the events of all workers that have exited are out; at once if they are.
     void when_told(std::function<void()> done);
 
+    Generation generation() const { return node_place_.generation; }
+    // One worker, as an operator asks for it.
+    struct Seen {
+        int index = 0;         // counts the workers of this ddprun
+        std::int64_t pid = 0;  // 0: it does not run yet
+        bool has_ended = false;
+        std::shared_ptr<RecentOutput> text;  // what it prints; null: it has not been requested yet
+    };
+    std::optional<Seen> find(int rank) const;  // nothing: this node does not run it
+
     WatchedWorkers watched() const;
     // The folder of their files, if these stay after the end of the job; else empty.
     std::string kept_folder() const;

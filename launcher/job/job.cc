@@ -26,6 +26,7 @@
 #include "launcher/report/tell_failure.h"
 #include "rendezvous/secret/secret.h"
 #include "rendezvous/service/service.h"
+#include "rendezvous/service/visitors.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -216,6 +217,7 @@ class Job {
         if (events_) events_->begin();
         if (loop_.stopped()) loop_.restart();
         loop_.run();
+        rendezvous::let_visitors_leave(loop_, *service_);
         signals_.clear();
         // From here on stop signals are ignored. `scontrol requeue` signals all processes of the
         // step, also those that have heard of the end and only have their report left to write.

@@ -111,6 +111,29 @@ TEST(Output, FinishTakesWhatIsThereAndDoesNotWait) {
     EXPECT_EQ(::write(ends->out.get(), "x", 1), -1);
 }
 
+// Both streams, also where nothing goes to the console, up to the end.
+TEST(Output, ItsTextCanBeReadAlong) {
+    Rig rig;
+    const auto file = rig.log_file("out");
+    WorkerOutput output(rig.io, to(file.get()), {});
+    auto ends = output.open();
+    ASSERT_TRUE(ends);
+    rig.feed(ends->out.get(), "before\n");
+    int woken = 0;
+    OutputReader reader(output.recent(), 20, [&woken] { ++woken; });
+    EXPECT_EQ(reader.take(1000).pieces, (std::vector<OutputPiece>{{false, "before\n"}}));
+    EXPECT_TRUE(reader.take(1000).is_empty());
+    rig.feed(ends->err.get(), "warning\n");
+    EXPECT_EQ(woken, 1);
+    EXPECT_EQ(reader.take(1000).pieces, (std::vector<OutputPiece>{{true, "warning\n"}}));
+    EXPECT_TRUE(reader.take(1000).is_empty());
+    ASSERT_EQ(::write(ends->out.get(), "last words", 10), 10);
+    output.finish();
+    const OutputReader::Text last = reader.take(1000);
+    EXPECT_EQ(last.pieces, (std::vector<OutputPiece>{{false, "last words"}}));
+    EXPECT_TRUE(last.ended);
+}
+
 // A worker may print a lot and die at once. Up to a megabyte lies in its pipe then, with the reason
 // of its death at the very end.
 TEST(Output, FinishTakesAFullPipe) {

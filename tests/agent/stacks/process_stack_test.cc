@@ -120,6 +120,20 @@ TEST(ProcessStack, NeedsNoTool) {
     EXPECT_THAT(stacks({}), IsEmpty());
 }
 
+// A tool would stop the process, which is to go on.
+TEST(ProcessStack, LooksAtOneWithoutTheTools) {
+    Tools tools;
+    tools.add("eu-stack", "echo '#0  in_the_worker ()'\n");
+    const Child child;
+    ASSERT_TRUE(child.comes_to('S'));
+    boost::asio::io_context loop;
+    std::optional<StackLines> found;
+    look_without_tools(loop, child.pid(), [&](StackLines lines) { found = std::move(lines); });
+    ASSERT_TRUE(run_until(loop, [&] { return found.has_value(); }));
+    EXPECT_THAT(*found, ElementsAre(HasSubstr("sleeps in read")));
+    EXPECT_EQ(process_state(child.pid()), 'S');
+}
+
 // py-spy is asked for Python only, and eu-stack for the rest.
 TEST(ProcessStack, AsksTheToolForTheProgram) {
     Tools tools;
