@@ -8,7 +8,9 @@
 namespace ddprun {
 
 Result<> print_text(const std::string& text) {
-    if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return {};
+    // Any bytes, a null byte, too: it may be what a worker has printed.
+    const std::size_t written = std::fwrite(text.data(), 1, text.size(), stdout);
+    if (written == text.size() && std::fflush(stdout) == 0) return {};
     if (errno == EPIPE) return {};
     return Error(ErrorCode::unavailable, std::string("standard output: ") + std::strerror(errno));
 }

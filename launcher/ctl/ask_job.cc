@@ -106,7 +106,7 @@ Result<AskedJob> AskedJob::find(const std::string& ledger, const std::string& se
 
 // Only this job's folder is read. Another job may have begun there, and set this one's ledger
 // aside.
-Result<> AskedJob::look_again() {
+Result<> AskedJob::read_ledger() {
     const auto survey = survey_ledgers(job_.path);
     const bool is_there = survey && !survey->jobs.empty();
     if (!is_there || (job_.mark != 0 && survey->jobs.front().mark != job_.mark))
@@ -116,29 +116,47 @@ Result<> AskedJob::look_again() {
     return {};
 }
 
-Result<> AskedJob::connect_once(Duration limit) {
-    if (const auto looked = look_again(); !looked) return looked.error();
+Result<> AskedJob::look_again() {
+    if (const auto read = read_ledger(); !read) return read.error();
     if (!job_.fault.empty()) return Error(ErrorCode::unavailable, job_.fault);
     if (const std::string end = end_sentence(job_); !end.empty())
         return Error(ErrorCode::not_found, end);
     if (!job_.newest)
         return Error(ErrorCode::unavailable,
                      "the ledger " + job_.path + " does not say yet where the job's leader is");
+    return {};
+}
+
+rendezvous::OperatorConnection::Target AskedJob::target(
+    std::vector<rendezvous::CallTarget> nodes) const {
+    rendezvous::IdentityConfig identity;
+    identity.secret = secret_;
+    identity.folder = job_.path;
+    return {
+        std::move(nodes),
+        identity,
+        {{"", {by_, Incarnation{random_number()}}, "ddpctl", job_.newest->requeue, {}}, job_.mark},
+        has_one_node(*job_.newest)};
+}
+
+Result<AskedJob::Connection> AskedJob::connect_to(const rendezvous::Offer& node,
+                                                  Duration limit) const {
+    auto to = target(has_one_node(*job_.newest)
+                         ? nodes_of(*job_.newest)
+                         : std::vector<rendezvous::CallTarget>{{node.address, node.service_port}});
+    to.opening.this_node = true;
+    return rendezvous::OperatorConnection::open(std::move(to), limit);
+}
+
+Result<> AskedJob::connect_once(Duration limit) {
+    if (const auto looked = look_again(); !looked) return looked.error();
     const std::vector<rendezvous::CallTarget> nodes = nodes_of(*job_.newest);
     if (nodes.empty())
         return Error(ErrorCode::not_found,
                      "this job answers no operator: it has one node and was started with "
                      "--identity=none, or could not listen; stop it with scancel, or with SIGTERM "
                      "to its ddprun");
-    rendezvous::IdentityConfig identity;
-    identity.secret = secret_;
-    identity.folder = job_.path;
-    auto connection = rendezvous::OperatorConnection::open(
-        {nodes,
-         identity,
-         {{"", {by_, Incarnation{random_number()}}, "ddpctl", job_.newest->requeue, {}}, job_.mark},
-         has_one_node(*job_.newest)},
-        limit);
+    auto connection = rendezvous::OperatorConnection::open(target(nodes), limit);
     if (!connection) return connection.error();
     connection_ = std::move(*connection);
     return {};

@@ -1,7 +1,8 @@
-// Asks the leader of a running job. The address comes from the newest entry of the job's ledger,
-// the secret from where the job's nodes have it. While no leader answers, because one was just
-// lost, the ledger is read and asked again: every request of proto/control.proto can be repeated.
-// It is always the same job that is asked, also if another one begins in the same folder.
+// Asks the leader of a running job, or one of its nodes. The address comes from the newest entry of
+// the job's ledger, the secret from where the job's nodes have it. While no leader answers, because
+// one was just lost, the ledger is read and asked again: every request of proto/control.proto can
+// be repeated. It is always the same job that is asked, also if another one begins in the same
+// folder.
 //
 // Thread: blocks its caller.
 #pragma once
@@ -35,12 +36,21 @@ class AskedJob {
     Result<Stub*> connect(Duration patience);
     void drop();
 
+    // Reads the ledger again. Possible errors: not_found (the job has ended or its ledger is gone),
+    // unavailable.
+    Result<> look_again();
+    // Connects to one node of the job, whether it leads or not, for its service Workers. Possible
+    // errors: unavailable, refused (the secret).
+    using Connection = std::unique_ptr<rendezvous::OperatorConnection>;
+    Result<Connection> connect_to(const rendezvous::Offer& node, Duration limit) const;
+
     const FoundJob& job() const { return job_; }
     const std::string& by() const { return by_; }  // "alice@login1"
 
   private:
     AskedJob() = default;
-    Result<> look_again();
+    Result<> read_ledger();
+    rendezvous::OperatorConnection::Target target(std::vector<rendezvous::CallTarget> nodes) const;
     Result<> connect_once(Duration limit);
 
     SecretText secret_;

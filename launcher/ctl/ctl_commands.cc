@@ -60,6 +60,19 @@ constexpr OptionRow kTop[] = {
     {.name = "every", .placeholder = "SECONDS", .default_text = "2", .help = "Between two looks"},
 };
 
+constexpr OptionRow kLogs[] = {
+    kSecretFile,
+    {.name = "follow",
+     .letter = 'f',
+     .kind = OptionKind::flag,
+     .help = "Go on until the job ends, also in the next generation and on another node"},
+    {.name = "lines",
+     .placeholder = "N",
+     .default_text = "20",
+     .help =
+         "So many of the last lines first, among the 64 KiB that the node keeps of each worker"},
+};
+
 constexpr OptionRow kPage[] = {
     kSecretFile,
     {.name = "listen",
@@ -112,6 +125,23 @@ constexpr Command kCommands[] = {
      .help = "Prints a line for each generation, node and leader that changes, as seen each "
              "quarter of a second.",
      .rows = kEvents},
+    {.name = "logs",
+     .words = "RANK",
+     .what = "Show what a worker of a running job prints",
+     .help =
+         "Asks the node of this rank for the last lines of both streams. To a file or pipe they "
+         "come as the worker wrote them. On a terminal each has its prefix, and what a terminal "
+         "would obey is escaped, so no worker can pretend to be ddpctl. Who reads too slowly "
+         "loses lines, and is told how many; no worker waits for that. ddpctl's own sentences "
+         "are on standard error.",
+     .rows = kLogs},
+    {.name = "stacks",
+     .words = "RANK",
+     .what = "Show where the threads of a worker are",
+     .help = "Reads, on the node of this rank, the functions of all Python threads from the memory "
+             "of the process, who holds the GIL, and for each thread its state, system call and, "
+             "where that may be read, stack in the kernel. The worker is not stopped.",
+     .rows = kAsking},
     {.name = "page",
      .what = "Serve a page about a job, and its metrics",
      .help = "Serves a page for a browser until Ctrl-C, and prints its address: nodes and ranks, "
@@ -179,9 +209,9 @@ constexpr Command kCommands[] = {
 
 constexpr ManualRow kCodes[] = {
     {"0", "done"},
-    {"1", "there is no such job or node, it has ended, or it was left alone"},
+    {"1", "there is no such job, node or rank, it has ended, or it was left alone"},
     {"2", "the command line is wrong, or several jobs fit"},
-    {"69", "a folder cannot be read or written, or a job does not answer"},
+    {"69", "a folder cannot be read or written, or a job or node does not answer"},
     {"77", "a job does not answer without its secret"},
 };
 constexpr ManualRow kVariables[] = {
@@ -193,6 +223,8 @@ constexpr ManualRow kExamples[] = {
     {"ddpctl top", "the same, again and again"},
     {"ddpctl events -f --json", "what happens in it, for programs"},
     {"ddpctl page", "the same in a browser; the address is printed"},
+    {"ddpctl logs 3 -f", "what rank 3 prints, over restarts"},
+    {"ddpctl stacks 3", "where it is now"},
     {"ddpctl jobs", "the jobs that were started in this folder"},
     {"ddpctl history --ledger=.ddprun/lab.8812.0", "what happened to that job, and when"},
     {"ddpctl jobs --json --ledger=/shared/ledgers", "the same of another folder, for programs"},

@@ -18,6 +18,7 @@
 #include "launcher/ctl/history_text.h"
 #include "launcher/ctl/jobs_text.h"
 #include "launcher/ctl/survey.h"
+#include "launcher/ctl/worker_commands.h"
 #include "launcher/page/page_commands.h"
 #include "rendezvous/ledger/ledger_contents.h"
 
@@ -148,6 +149,21 @@ int run_metrics(const CtlCall& call) {
     return text ? print(*text) : fail_asked(text.error());
 }
 
+int run_logs(const CtlCall& call) {
+    int code = 0;
+    launcher::LogSink sink;
+    sink.print = [&code](const std::string& text) {
+        code = print(text);
+        return code == 0 && std::ferror(stdout) == 0;  // a reader that has gone is no error
+    };
+    sink.say = [](const std::string& sentence) {
+        std::fprintf(stderr, "ddpctl: %s\n", printable(sentence).c_str());
+    };
+    sink.is_terminal = ::isatty(STDOUT_FILENO) == 1;
+    const auto told = launcher::ask_logs(call, sink);
+    return told ? code : fail_asked(told.error());
+}
+
 // What each command of ctl_commands.cc does.
 struct Runner {
     std::string_view name;
@@ -158,6 +174,8 @@ constexpr Runner kRunners[] = {
     {"top", run_top},
     {"why", run_asking<launcher::ask_why>},
     {"events", run_events},
+    {"logs", run_logs},
+    {"stacks", run_asking<launcher::ask_stacks>},
     {"page", run_page},
     {"metrics", run_metrics},
     {"stop", run_asking<launcher::ask_stop>},
