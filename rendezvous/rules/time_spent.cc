@@ -68,7 +68,7 @@ TimeRecord time_until(const LedgerEntry& next, const LedgerEntry* newest, const 
     Duration between = std::max(facts.now - record.at, Duration{});
     record.at += between;
     // The first progress: the generations before it have not trained.
-    const bool progressed = facts.reached == RestartPhase::progress;
+    const bool progressed = newest && facts.reached == RestartPhase::progress;
     if (!std::exchange(record.progresses, record.progresses || progressed) && progressed)
         record.spent.setting_up += std::exchange(record.spent.training, {});
     // The first snapshot: the generations before it have begun anew, each time.

@@ -83,6 +83,7 @@ class Requeued {
 // A job of one node: no other can lead, so its ledger is for the next allocation alone.
 MachineConfig alone(int requeue) {
     MachineConfig config = in_slurm(requeue);
+    config.self = node("a", 2);
     config.limits = limits(1, 1);
     config.succession = false;
     return config;
@@ -155,6 +156,15 @@ TEST(Allocation, AJobOfOneNodeStartsAtOnce) {
     failed.join(0.1);
     EXPECT_EQ(failed.creating_.number, EntryNumber{0});
     EXPECT_TRUE(failed.creating_.makes_generation());
+}
+
+// It listens for operators, so that others may call, too.
+TEST(Allocation, AJobOfOneNodeTakesNoOther) {
+    Requeued s(std::vector<LedgerEntry>{}, alone(0));
+    const Lines lines = s.step(0.1, Came{Session{2}, Hello{"job", node("b", 1), "1", 0}});
+    EXPECT_THAT(lines, Contains(HasSubstr("node b cannot join: this job has one node")));
+    s.join(0.2, 0);
+    EXPECT_TRUE(s.creating_.makes_generation());
 }
 
 TEST(Allocation, WaitsLongerWhereTheUserSaysSo) {

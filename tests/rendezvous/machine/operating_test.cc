@@ -340,7 +340,7 @@ TEST(Operating, LimitsThatDoNotFitAreRefused) {
                                       "that are here")));
     EXPECT_EQ(s.status(2).max_nodes, 2) << "nothing of it holds";
     Script one(limits(1, 1));
-    one.join(0, 1, node("leader"));
+    one.join(0, 1, node("a"));
     EXPECT_THAT(one.step(1, asks(nodes(1, 2))),
                 ElementsAre(HasSubstr("answer: refused: a job of one node")));
     s.step(3, asks(StopJob{}));

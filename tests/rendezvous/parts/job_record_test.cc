@@ -56,6 +56,10 @@ TEST(JobRecord, CountsTimeAndCauses) {
     EXPECT_EQ(first.time.begun, sec(1001));
     EXPECT_EQ(first.time.spent, (TimeSpent{.waiting = sec(2)}));
     one.began(first);
+    const auto trains = [](Generation generation) {
+        return Marks{generation, {{RestartPhase::started, {}}, {RestartPhase::progress, {}}}};
+    };
+    one.heard({"a", Incarnation{1}}, trains(Generation{0}), at(3));
     GenerationFacts facts(Generation{0});
     facts.saved(10, at(50));
     one.ended(at(60), at(61));
@@ -71,6 +75,7 @@ TEST(JobRecord, CountsTimeAndCauses) {
     JobRecord other(sec(0), at(1050));
     other.adopt(second, false);
     LedgerEntry third = of_two_hosts(2);
+    other.heard({"a", Incarnation{1}}, trains(Generation{1}), at(1063));
     other.ended(at(1073), at(1073));
     other.next_because("node a is lost");
     other.write(third, at(1073), &second, {}, GenerationFacts(Generation{1}));

@@ -279,7 +279,7 @@ TEST(Service, ReadsTheLedgerAgain) {
     Lines lines;
     MachineConfig config;
     config.run_id = "8812";
-    config.self = {"gpu00", Incarnation{1000}};
+    config.self = Script("gpu00").id;
     config.version = "0.1.0";
     // No listener: a job of one node.
     Service service(loop, std::nullopt, config, ledger, lines.log(), [](const Ending&) {});
