@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -61,6 +62,7 @@ class Process {
     };
 
     bool wait(int milliseconds);
+    void say_frozen() const;
     void lock();
     void read_requests();
     void handle(const Request& request, std::vector<UniqueFd>& fds);
@@ -87,8 +89,9 @@ class Process {
     std::vector<std::uint32_t> sweeps_;  // to be answered when all is killed
     bool tell_expired_ = false;          // likewise: send `expired`
     bool shutdown_ = false;
-    bool gone_ = false;      // ddprun is gone
-    bool lock_due_ = false;  // workers have started since the program was locked
+    bool gone_ = false;          // ddprun is gone
+    bool agent_frozen_ = false;  // it was killed for that
+    bool lock_due_ = false;      // workers have started since the program was locked
 
     Will will_;
 };
@@ -123,11 +126,22 @@ int Process::run() {
         if (killing_ && !(shutdown_ && rounds_.blocked())) continue;
         if (gone_) {
             will_.execute();
+            if (agent_frozen_) say_frozen();
             return 0;
         }
         // ddprun must receive the last replies first.
         if (shutdown_ && replies_.empty()) return 0;
     }
+}
+
+// ddprun cannot say itself what was done to it. Nothing else is left to do here, and a reader that
+// stands still is not waited for.
+void Process::say_frozen() const {
+    constexpr std::string_view kLine =
+        "ddprun: it stood still beyond the lease of its workers, so its keeper has killed it\n";
+    pollfd errors{STDERR_FILENO, POLLOUT, 0};
+    if (::poll(&errors, 1, 0) != 1 || (errors.revents & POLLOUT) == 0) return;
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kLine.data(), kLine.size());
 }
 
 // The first three entries of polled_ are fixed; the exec pipes follow in the order of workers_.
@@ -322,7 +336,10 @@ void Process::on_timer(Time now) {
         rounds_.hurry();
         begin_killing(true);
     }
-    if (due.agent_frozen) signals_.send(SIGKILL);
+    if (due.agent_frozen) {
+        signals_.send(SIGKILL);
+        agent_frozen_ = true;
+    }
     timer_.set(deadline_.next());
 }
 

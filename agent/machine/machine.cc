@@ -291,7 +291,12 @@ void MachineState::expire(Time now) {
         running->stopping_since = deadline();  // who ends after it ends because of it
     // After an expired lease this node is no member any more, so it must not wait for the others.
     running->planned_stop = false;
-    facts.interrupt({{}, "the lease has expired on node " + config.node.name, false}, deadline());
+    // A leader whose host is lost is named by nobody else.
+    std::string why = "the lease has expired on node " + config.node.name;
+    if (!holder.name.empty() && holder != config.node && facts.led() > kLongAgo)
+        why += "; its leader, node " + holder.name + ", was last heard " +
+               to_text(std::max(Duration{}, deadline() - facts.led())) + " before";
+    facts.interrupt({{}, why, false}, deadline());
     judge_withheld(now);
     phase = Phase::stopping;
     sweep(now);

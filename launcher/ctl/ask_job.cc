@@ -50,7 +50,7 @@ std::vector<rendezvous::CallTarget> nodes_of(const rendezvous::LedgerEntry& entr
     // The workers of one node need no other address than loopback, and operators may be elsewhere.
     if (has_one_node(entry))
         for (const std::string& address : entry.assignment.members.front().offer.addresses)
-            add(address, entry.at.port);
+            if (!address.starts_with("fe80:")) add(address, entry.at.port);  // of one link only
     return nodes;
 }
 
@@ -73,7 +73,9 @@ Error to_error(const grpc::Status& status) {
             return {ErrorCode::usage, status.error_message()};
         default:
             return {ErrorCode::unavailable,
-                    "the job's leader does not answer: " + status.error_message()};
+                    (status.error_details().empty() ? "the job's leader does not answer: "
+                                                    : "not at this moment: ") +
+                        status.error_message()};
     }
 }
 

@@ -86,7 +86,7 @@ Result<std::string> ask_why(const CtlCall& call) {
             json["sentences"].push_back(printable(sentence));
         return json_text(json);
     }
-    if (reply.sentences().empty()) return std::string("the job runs, and its workers move\n");
+    if (reply.sentences().empty()) return std::string("the job runs, and nothing is known that holds it up\n");
     std::string text;
     for (const std::string& sentence : reply.sentences()) text += printable(sentence) + "\n";
     return text;

@@ -21,7 +21,7 @@ bool has_ended(JobState state) { return state == JobState::succeeded || state ==
 std::string why_force(JobState state) {
     switch (state) {
         case JobState::stopped:
-            return "was stopped, and Slurm may start it again, so --force is needed";
+            return "was stopped and may be started again, so --force is needed";
         case JobState::no_end:
             return "has recorded no end and may run, so --force is needed";
         case JobState::no_entry:

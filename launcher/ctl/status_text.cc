@@ -97,7 +97,7 @@ std::string head_text(const control::StatusReply& job, std::optional<double> ste
     if (job.max_nodes() > 0) text += line("limits", limits_text(job));
     text += line("restarts", std::to_string(job.restarts()) + " of " +
                                  std::to_string(job.max_restarts()) + " used");
-    if (const std::string& last = last_failure(job); !last.empty()) text += line("failure", last);
+    if (const std::string& last = last_failure(job); !last.empty()) text += line("last end", last);
     if (job.step() >= 0)
         text += line("progress", "step " + std::to_string(job.step()) +
                                      (job.snapshot() >= 0

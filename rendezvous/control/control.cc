@@ -28,7 +28,7 @@ grpc::Status to_status(const Answered& answered) {
         case OperatorAnswer::already:
             return grpc::Status::OK;
         case OperatorAnswer::again:
-            return {grpc::StatusCode::UNAVAILABLE, printable(answered.sentence)};
+            return {grpc::StatusCode::UNAVAILABLE, printable(answered.sentence), kSaid};
         case OperatorAnswer::refused:
             return {grpc::StatusCode::FAILED_PRECONDITION, printable(answered.sentence)};
         case OperatorAnswer::unknown_node:

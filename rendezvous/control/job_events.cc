@@ -46,6 +46,8 @@ std::vector<JobEvent> events_between(const control::StatusReply* before,
                                             ": " + now.cause()});
     changed(events, "waiting", old.waiting_for(), now.waiting_for());
     changed(events, "standstill", old.standstill(), now.standstill());
+    if (ran && now.runs() && !next && !old.standstill().empty() && now.standstill().empty())
+        events.push_back({"standstill", "its workers move again"});
     // Two processes of one host may have one name.
     std::set<std::pair<std::string, std::string>> states;
     for (const control::Node& node : old.nodes()) states.emplace(node.name(), node.state());

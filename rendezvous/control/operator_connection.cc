@@ -135,7 +135,8 @@ asio::awaitable<void> OperatorConnection::State::find() {
             if (co_await try_node(next)) co_return;
         }
     }
-    if (reasons.empty()) note("no node of this job is known");
+    if (reasons.empty())
+        note(target.nodes.empty() ? "no node of this job is known" : "there was no time to ask");
 }
 
 // True: `socket` is that of the leader.

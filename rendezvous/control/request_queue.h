@@ -17,8 +17,11 @@
 namespace ddprun::rendezvous {
 
 // Connect and ask again: another node leads, or will.
+// The details of a status that a node has made, and not gRPC, which knows of lost connections only.
+inline constexpr const char* kSaid = "said by the node";
+
 inline grpc::Status leads_no_more() {
-    return {grpc::StatusCode::UNAVAILABLE, "this node leads no more"};
+    return {grpc::StatusCode::UNAVAILABLE, "this node leads no more", kSaid};
 }
 
 // A request that gRPC waits for. If nobody answers it, because the service ends, its end does.

@@ -7,6 +7,13 @@ namespace {
 
 using Answer = OperatorAnswer;
 
+// Behind an answer. `newest`: that this generation has reported.
+std::string hint(std::int64_t newest) {
+    return newest >= 0 ? ""
+                       : " (none has been in this generation: a program that does not look for the "
+                         "file of DDPRUN_SNAPSHOT_FILE writes none)";
+}
+
 }  // namespace
 
 // The Acks carry the request until it is answered, so a connection that is lost loses none.
@@ -16,6 +23,7 @@ Answered MachineState::snapshot_for(Time now, const std::string& by) {
                 "the job is ending: " +
                     (end.is_decided() ? end.ending()->sentence : "its end is recorded")};
     if (const std::string why = why_not_now(); !why.empty()) return {Answer::again, why};
+    if (!any_generation()) return {Answer::refused, "there is no generation yet"};
     if (!holding()) return {Answer::again, "no generation runs at this moment"};
     if (stop.regrouping())
         return {Answer::again, "the workers are stopping, with a snapshot: " + *stop.regrouping()};
@@ -25,10 +33,7 @@ Answered MachineState::snapshot_for(Time now, const std::string& by) {
     ack_all(now);
     return {Answer::done,
             "the workers are asked for a snapshot; ddpctl status shows when one is reported" +
-                std::string(facts.snapshot() < 0
-                                ? " (none has been in this generation: a program that does not "
-                                  "look for the file of DDPRUN_SNAPSHOT_FILE writes none)"
-                                : "")};
+                hint(facts.snapshot())};
 }
 
 // Works in every phase, as a stop does. Where no generation runs, the next one is asked.
@@ -44,7 +49,8 @@ Answered MachineState::stop_after_snapshot_for(Time now, const std::string& by) 
         Answer::done,
         std::string(holding() ? "the workers are" : "the workers of the next generation will be") +
             " asked for a snapshot, and the job stops when one is reported; if the leader is "
-            "lost before, ask again; ddpctl stop stops it at once"};
+            "lost before, ask again; ddpctl stop stops it at once" +
+            (holding() ? hint(facts.snapshot()) : "")};
 }
 
 void MachineState::look_for_snapshot(Time now) {

@@ -77,7 +77,7 @@ Answered MachineState::drain_for(Time now, const std::string& by, const std::str
         return {Answer::refused, "the job is ending: " + end.ending()->sentence};
     if (const int left = nodes_without(host); left < limits().min_nodes)
         return {Answer::refused,
-                "without " + host + " there are " + std::to_string(left) + " " +
+                "without " + host + " this job has " + std::to_string(left) + " of its " +
                     plural_of(limits().order) + ", and the job needs " +
                     std::to_string(limits().min_nodes) +
                     " (--nnodes=MIN:MAX; ddpctl limits --min-nodes sets another number)"};
@@ -101,10 +101,10 @@ Answered MachineState::drain_for(Time now, const std::string& by, const std::str
 // The generation that runs goes on as it is: its membership is in the ledger, and ending it would
 // cost work that nobody has asked to lose.
 Answered MachineState::limits_for(const std::string& by, const OperatorLimits& asked) {
-    if (single())
+    if (single() && (asked.min_nodes || asked.max_nodes))
         return {Answer::refused,
-                "a job of one node (--nnodes=1) cannot have other limits; it would have to be "
-                "started with --nnodes=MIN:MAX"};
+                "a job of one node (--nnodes=1) cannot have more; it would have to be started with "
+                "--nnodes=MIN:MAX"};
     if (const std::string why = why_not_now(); !why.empty()) return {Answer::again, why};
     if (stop.is_asked() || end.is_decided())
         return {Answer::refused, "the job is ending: " + end.ending()->sentence};

@@ -143,8 +143,10 @@ NodeStatus MachineState::state_of(const std::string& name, const NodeState* node
     if (!node->idle())
         return is(State::stopping,
                   "it is still stopping the workers of " + text(node->beat.running));
-    return holding() ? is(State::spare, "it has no place in " + text(newest()))
-                     : is(State::ready, "it waits for the next generation");
+    if (holding()) return is(State::spare, "it has no place in " + text(newest()));
+    return is(State::ready, stop.is_asked() || end.is_decided()
+                                ? "it waits for the end of the job"
+                                : "it waits for the next generation");
 }
 
 // "waiting for n17: its ddprun has not called; n18: its connection is lost; and 2 more".

@@ -277,7 +277,7 @@ ctl stop
 expect_code 0
 join one 60
 expect_code 143
-id=$mark.5
+id=$mark.7
 node one 0 "$(free_port)" --nnodes=1 --identity=none "${worker[@]}"
 wait_until 30 test -e "$ledger/$id/entry-000000.json" || fail "no generation"
 ctl stop
@@ -305,5 +305,7 @@ if [[ -n ${DDPRUN_LONG:-} ]]; then
     join two 60
     kill -CONT "${pid[one]}" 2>/dev/null || true
     join one 60
+    expect_in "$work/one.err" 'it stood still beyond the lease of its workers, so its keeper has killed it'
+    expect_in "$work/two.err" 'the lease has expired on node n2; its leader, node n1, was last heard'
     expect_nothing_left 5
 fi

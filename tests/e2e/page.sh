@@ -22,11 +22,12 @@ secret "$work/theirs"
 export LOGNAME=alice
 cd "$work"
 
+proof=--secret-file=$work/ours
 # Starts a node of a job: name, rank, more options and the worker.
 node() {
     local name=$1 rank=$2; shift 2
     HOST_NAME=n$((rank + 1)) start "$name" --node-rank="$rank" --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$id" \
-        --lease=2 --join-timeout=60 --last-call=0 --ledger="directory:$ledger" --secret-file="$work/ours" "$@"
+        --lease=2 --join-timeout=60 --last-call=0 --ledger="directory:$ledger" "$proof" "$@"
 }
 # Starts the page of the job, and sets url, door (without the token) and token: more options.
 page=0
@@ -191,10 +192,10 @@ kill $page
 wait $page || true
 expect_nothing_left 5
 
-say "a job of one node tells through its ledger"
+say "a job that answers nobody tells through its ledger"
 id=$mark.2 at=$(free_port)
 # shellcheck disable=SC2016
-node alone 0 --nnodes=1 --max-restarts=1 sh -c '[ "$TORCHELASTIC_RESTART_COUNT" = 1 ] && exec sleep 310
+proof=--identity=none node alone 0 --nnodes=1 --max-restarts=1 sh -c '[ "$TORCHELASTIC_RESTART_COUNT" = 1 ] && exec sleep 310
     while [ ! -e go ]; do sleep 0.1; done; exit 9'
 wait_until 30 test -e "$ledger/$id/entry-000000.json" || fail "no generation"
 serve

@@ -81,7 +81,7 @@ ctl stacks "${rank:-0}"
 expect_code 0
 expect_in ctl.out 'stopped|state T|\bT\b'
 kill -CONT "$frozen"
-moves_again() { ctl why && has ctl.out 'the job runs, and its workers move'; }
+moves_again() { ctl why && has ctl.out 'the job runs, and nothing is known that holds it up'; }
 wait_until 40 moves_again || fail "it still stands: $(cat ctl.out ctl.err)"
 
 say "a snapshot now, and a stop after one more"

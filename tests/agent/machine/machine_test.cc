@@ -106,7 +106,7 @@ TEST(AgentMachine, PassedDeadlineSweeps) {
         s.step(8.15, Swept{g0}),
         ElementsAre("close store", "deadline never",
                     "Join: Beat echo 2 floor 0 running -1 knows of 0, the lease has expired "
-                    "on node a"));
+                    "on node a; its leader, node leader, was last heard 3.1 s before"));
 }
 
 // The program is not there on this node. That is a failure like any other, and its sentence says

@@ -55,7 +55,7 @@ TEST(Forget, TakesWhatHasEnded) {
 
 TEST(Forget, TakesTheRestOnlyByNameAndForce) {
     EXPECT_EQ(left("good"), "");
-    EXPECT_EQ(left("left"), "was stopped, and Slurm may start it again, so --force is needed");
+    EXPECT_EQ(left("left"), "was stopped and may be started again, so --force is needed");
     EXPECT_THAT(left("signal"), HasSubstr("--force"));
     EXPECT_THAT(left("runs"), HasSubstr("may run, so --force"));
     EXPECT_THAT(left("waits"), HasSubstr("may wait for its nodes"));

@@ -19,7 +19,7 @@ TEST(StatusText, ShowsAJobThatRuns) {
               "generation  2 runs since 60 s with 8 workers\n"
               "limits      1 to 2 nodes\n"
               "restarts    1 of 3 used\n"
-              "failure     rank 3 exited with 9\n"
+              "last end    rank 3 exited with 9\n"
               "NODE  STATE    RANKS  WHY\n"
               "n1    running  0-3\n"
               "n2    running  4-7\n");
@@ -91,7 +91,7 @@ TEST(StatusText, NobodyWritesToTheTerminalThroughIt) {
     control::StatusReply job = running();
     job.set_ended_by("bad\x1b[2J\nthing");
     EXPECT_THAT(status_text(job), Not(HasSubstr("\x1b")));
-    EXPECT_THAT(status_text(job), HasSubstr("failure     bad"));
+    EXPECT_THAT(status_text(job), HasSubstr("last end    bad"));
     EXPECT_THAT(status_json(job), Not(HasSubstr("\x1b")));
 }
 

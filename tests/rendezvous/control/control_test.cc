@@ -90,8 +90,8 @@ TEST(Control, SetsLimitsAndAsksForSnapshots) {
     control::Done done;
     request.set_by("alice");
     EXPECT_EQ((*alice)->stub().SnapshotNow(&context, request, &done).error_code(),
-              grpc::StatusCode::UNAVAILABLE)
-        << "no generation runs";
+              grpc::StatusCode::FAILED_PRECONDITION)
+        << "there is no generation yet";
     control::StopRequest stop;
     stop.set_by("alice");
     stop.set_after_snapshot(true);

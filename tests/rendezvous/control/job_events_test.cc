@@ -44,6 +44,17 @@ TEST(Events, TellOfAGenerationThatFollowedAtOnce) {
     EXPECT_THAT(told(&first, next).back(), HasSubstr("the job has ended with code 143"));
 }
 
+TEST(Events, TellOfAStandstillAndItsEnd) {
+    const control::StatusReply moves = running();
+    control::StatusReply stands = running(), failed = running();
+    stands.set_standstill("7 ranks have waited for 15 s");
+    EXPECT_THAT(told(&moves, stands),
+                testing::ElementsAre("standstill: 7 ranks have waited for 15 s"));
+    EXPECT_THAT(told(&stands, moves), testing::ElementsAre("standstill: its workers move again"));
+    failed.set_runs(false);
+    EXPECT_THAT(told(&stands, failed), testing::ElementsAre(HasSubstr("generation 2 has ended")));
+}
+
 // A job that fails again and again in the same words; and one that is complete.
 TEST(Events, GiveAGenerationTheReasonOfItsOwnEnd) {
     const control::StatusReply first = running();

@@ -202,8 +202,8 @@ TEST(Operating, ADrainThatWouldEndTheJobIsRefused) {
     Script s(limits(2, 2));
     s.both_run();
     EXPECT_THAT(s.step(2, asks(DrainNode{"b"})),
-                ElementsAre(HasSubstr("answer: refused: without b there are 1 nodes, and the job "
-                                      "needs 2")));
+                ElementsAre(HasSubstr("answer: refused: without b this job has 1 of its nodes, and "
+                                      "the job needs 2")));
     EXPECT_THAT(s.step(2, asks(DrainNode{"z"})), ElementsAre(HasSubstr("answer: unknown node")));
     EXPECT_TRUE(s.status(2).runs);
 }
@@ -341,8 +341,11 @@ TEST(Operating, LimitsThatDoNotFitAreRefused) {
     EXPECT_EQ(s.status(2).max_nodes, 2) << "nothing of it holds";
     Script one(limits(1, 1));
     one.join(0, 1, node("a"));
+    one.created(0.1);
     EXPECT_THAT(one.step(1, asks(nodes(1, 2))),
                 ElementsAre(HasSubstr("answer: refused: a job of one node")));
+    EXPECT_THAT(one.step(1, asks(restarts(7))), Contains(HasSubstr("answer: done")));
+    EXPECT_EQ(one.status(1).max_restarts, 7);
     s.step(3, asks(StopJob{}));
     EXPECT_THAT(s.step(3.1, asks(nodes(1, 2))),
                 ElementsAre(HasSubstr("answer: refused: the job is ending")));
