@@ -28,8 +28,10 @@ void OrphanSearch::heed(OthersFolders found, Duration wait) {
     for (AbandonedFolder& folder : found.abandoned) end_those_of(std::move(folder));
     if (found.held.empty() || wait > kLongestWait) return;
     timer_.expires_after(wait);
-    timer_.async_wait([this, held = std::move(found.held), wait](const auto& error) {
-        if (error) return;
+    timer_.async_wait([this, held = std::move(found.held), wait,
+                       alive = std::weak_ptr(alive_)](const auto& error) {
+        // A wait that is over is not cancelled any more when this object goes.
+        if (error || !alive.lock()) return;
         auto now = std::make_shared<OthersFolders>();
         thread_.post([now, held] { *now = look_at_folders(held); },
                      [this, now, wait, alive = std::weak_ptr(alive_)] {

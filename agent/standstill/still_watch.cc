@@ -53,11 +53,13 @@ void StillWatch::arm() {
     constexpr double kGoldenRatio = 0.618034;
     const double place = std::fmod(kGoldenRatio * ++looks_, 1.0);
     timer_.expires_after(share(kPeriod, 0.8 + 0.4 * place));
-    timer_.async_wait([this](const boost::system::error_code& error) {
-        if (error || closed_) return;
-        look();
-        arm();
-    });
+    // A wait that is over is not cancelled any more when this object goes.
+    timer_.async_wait(
+        [this, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
+            if (error || !alive.lock() || closed_) return;
+            look();
+            arm();
+        });
 }
 
 // The samples before these may not be there yet: /proc is slow, or hangs.

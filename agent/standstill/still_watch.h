@@ -56,6 +56,7 @@ class StillWatch {
     Tell tell_;
     Say say_;
     std::string proc_;
+    std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
     boost::asio::steady_timer timer_;
     std::unique_ptr<LookThread> sampling_, placing_;
     std::shared_ptr<Readers> readers_;

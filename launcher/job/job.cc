@@ -231,7 +231,8 @@ class Job {
     // A signal_set reports one signal for each wait, so the wait is renewed.
     void await_signal(agent::Runner& runner) {
         signals_.async_wait([this, &runner](const boost::system::error_code& error, int number) {
-            if (error) return;
+            // After the end there may be no runner any more, and this was not cancelled in time.
+            if (error || ending_) return;
             runner.signal(number);
             await_signal(runner);
         });

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <boost/asio/post.hpp>
 #include <chrono>
 #include <filesystem>
+#include <memory>
+#include <thread>
 
 #include "agent/keeper/orphans.h"
 #include "tests/agent/keeper/sleeper.h"
@@ -53,6 +56,17 @@ TEST_F(OrphanSearchTest, WaitsForAnOwnerThatIsBeingKilled) {
     ASSERT_TRUE(rig.run_until([&] { return !warnings.empty(); }));
     EXPECT_TRUE(orphan.was_killed());
     EXPECT_FALSE(std::filesystem::exists(dead.path));
+}
+
+// Sanitizers see what is used after its end.
+TEST_F(OrphanSearchTest, MayGoWhenAWaitIsOver) {
+    auto other = std::make_unique<OrphanSearch>(rig.io, [](const std::string&) {});
+    other->begin(look_beside({rig.path("ddprun_myself"), {}}));
+    std::this_thread::sleep_for(std::chrono::milliseconds{60});  // longer than the first wait
+    boost::asio::post(rig.io, [&] { other.reset(); });
+    ASSERT_TRUE(rig.run_until([&] { return !other; }));
+    rig.io.poll();
+    EXPECT_TRUE(std::filesystem::exists(dead.path));
 }
 
 // Its owner lives: the looks come to an end, and nothing of it is touched.
