@@ -10,6 +10,7 @@
 
 #include "agent/node/runner.h"
 #include "base/exit_code.h"
+#include "base/loop/run_loop_until.h"
 #include "base/printable.h"
 #include "base/system/boot_clock.h"
 #include "base/system/random_bytes.h"
@@ -26,7 +27,6 @@
 #include "launcher/report/tell_failure.h"
 #include "rendezvous/secret/secret.h"
 #include "rendezvous/service/service.h"
-#include "rendezvous/service/visitors.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -35,6 +35,8 @@ using rendezvous::Ending;
 
 // At the end: how long to wait for a reader of our output, or a file system, that takes nothing.
 constexpr auto kFlushLimit = std::chrono::seconds{5};
+// For operators who read the workers' text to its end; who does not read is not waited for.
+constexpr std::chrono::milliseconds kVisitorsLimit{500};
 
 // An ending for a job that never came to run on this node. `at` stays 0: no leader has said this.
 Ending failed(const Error& error) {
@@ -217,7 +219,9 @@ class Job {
         if (events_) events_->begin();
         if (loop_.stopped()) loop_.restart();
         loop_.run();
-        rendezvous::let_visitors_leave(loop_, *service_);
+        // The text passes the loop.
+        run_loop_until(
+            loop_, [this] { return !service_->has_visitors(); }, kVisitorsLimit);
         signals_.clear();
         // From here on stop signals are ignored. `scontrol requeue` signals all processes of the
         // step, also those that have heard of the end and only have their report left to write.

@@ -8,12 +8,12 @@
 #include <future>
 #include <thread>
 
+#include "base/loop/run_loop_until.h"
 #include "base/system/random_bytes.h"
 #include "rendezvous/control/operator_connection.h"
 #include "rendezvous/ledger/ledger_memory.h"
 #include "rendezvous/link/node_handshake.h"
 #include "rendezvous/service/service.h"
-#include "rendezvous/service/visitors.h"
 #include "rendezvous/wire/wire.h"
 #include "tests/support/loop.h"
 
@@ -115,7 +115,8 @@ class Job {
     void leaves() {
         on_loop([this] { loop_.stop(); });
         thread_.join();
-        let_visitors_leave(loop_, *service_);
+        run_loop_until(
+            loop_, [this] { return !service_->has_visitors(); }, std::chrono::milliseconds{500});
         loop_.restart();
         thread_ = std::thread([this] { loop_.run(); });
     }
