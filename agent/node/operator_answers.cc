@@ -5,11 +5,12 @@
 #include <string>
 #include <utility>
 
+#include "agent/output/recent_output.h"
+
 namespace ddprun::agent {
 namespace {
 
 using rendezvous::WorkerAsked;
-using rendezvous::WorkerText;
 
 // Names of threads and functions are the worker's own.
 constexpr std::size_t kMostLines = 4000, kLongestLine = 400;
@@ -27,25 +28,6 @@ Result<WorkerSet::Seen> find(const WorkerSet* set, const WorkerAsked& asked) {
                                                std::to_string(set->generation().value));
     return *seen;
 }
-
-class Reader : public rendezvous::WorkerReader {
-  public:
-    Reader(std::shared_ptr<RecentOutput> output, std::size_t lines, std::function<void()> more)
-        : reader_(std::move(output), lines, std::move(more)) {}
-    WorkerText take(std::size_t most) override {
-        OutputReader::Text from = reader_.take(most);
-        WorkerText text;
-        for (OutputPiece& piece : from.pieces)
-            text.pieces.push_back({piece.is_err, std::move(piece.text)});
-        text.lost_lines = static_cast<std::int64_t>(from.lost_lines);
-        text.lost_bytes = static_cast<std::int64_t>(from.lost_bytes);
-        text.ended = from.ended;
-        return text;
-    }
-
-  private:
-    OutputReader reader_;
-};
 
 void cut(StackLines& lines) {
     for (std::string& line : lines)
@@ -66,8 +48,8 @@ rendezvous::OwnWorkers operator_answers(std::function<const WorkerSet*()> worker
         const auto seen = find(set, asked);
         if (!seen) return seen.error();
         if (!seen->text) return unavailable("the worker is just being started");
-        return rendezvous::ReadWorker{set->generation(),
-                                      std::make_unique<Reader>(seen->text, lines, std::move(more))};
+        return rendezvous::ReadWorker{
+            set->generation(), std::make_unique<OutputReader>(seen->text, lines, std::move(more))};
     };
     answers.look = [workers, &looks](const WorkerAsked& asked, auto done) {
         const WorkerSet* set = workers();

@@ -180,14 +180,14 @@ OutputReader::OutputReader(std::shared_ptr<RecentOutput> output, std::size_t lin
 
 OutputReader::~OutputReader() { output_->go(this); }
 
-OutputReader::Text OutputReader::take(std::size_t most) {
-    Text text;
+rendezvous::WorkerText OutputReader::take(std::size_t most) {
+    rendezvous::WorkerText text;
     if (!first_.empty()) {
         text.pieces = std::exchange(first_, {});
     } else {
         const auto lost = output_->catch_up(place_);
-        text.lost_bytes = lost.bytes;
-        text.lost_lines = lost.lines;
+        text.lost_bytes = static_cast<std::int64_t>(lost.bytes);
+        text.lost_lines = static_cast<std::int64_t>(lost.lines);
         const auto to = std::min(output_->end_, place_.at + most);
         text.pieces = output_->pieces(place_.at, to);
         place_.lines += output_->lines_between(place_.at, to);

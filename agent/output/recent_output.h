@@ -17,13 +17,11 @@
 #include <string_view>
 #include <vector>
 
+#include "rendezvous/model/own_workers.h"
+
 namespace ddprun::agent {
 
-struct OutputPiece {
-    bool is_err = false;
-    std::string text;
-    bool operator==(const OutputPiece&) const = default;
-};
+using OutputPiece = rendezvous::WorkerText::Piece;
 
 class OutputReader;
 
@@ -86,27 +84,17 @@ class RecentOutput {
 };
 
 // One who reads along. He begins with the last lines.
-class OutputReader {
+class OutputReader final : public rendezvous::WorkerReader {
   public:
-    struct Text {
-        std::vector<OutputPiece> pieces;
-        // What came before these pieces and after those that he has had, and is gone. He goes on
-        // at the beginning of a line, where there is one.
-        std::uint64_t lost_lines = 0, lost_bytes = 0;
-        bool ended = false;  // he has had all, and nothing follows
-        bool is_empty() const { return pieces.empty() && lost_bytes == 0 && !ended; }
-    };
-
     // `more` is called when there is text again after take() has given none. It must not touch
     // reader or worker.
     OutputReader(std::shared_ptr<RecentOutput> output, std::size_t lines,
                  std::function<void()> more);
-    ~OutputReader();
+    ~OutputReader() override;
     OutputReader(const OutputReader&) = delete;
     OutputReader& operator=(const OutputReader&) = delete;
 
-    // About `most` bytes at most; the first time all of the last lines.
-    Text take(std::size_t most);
+    rendezvous::WorkerText take(std::size_t most) override;
 
   private:
     friend class RecentOutput;

@@ -25,9 +25,11 @@ struct WorkerText {
     struct Piece {
         bool is_err = false;
         std::string text;
+        bool operator==(const Piece&) const = default;
     };
     std::vector<Piece> pieces;
-    // What came before these pieces, after those before, and was not read in time.
+    // What came before these pieces, after those before, and was not read in time. The reader goes
+    // on at the beginning of a line, where there is one.
     std::int64_t lost_lines = 0, lost_bytes = 0;
     bool ended = false;  // nothing follows: the generation has ended on this node
     bool is_empty() const { return pieces.empty() && lost_bytes == 0 && !ended; }

@@ -129,7 +129,7 @@ TEST(Output, ItsTextCanBeReadAlong) {
     EXPECT_TRUE(reader.take(1000).is_empty());
     ASSERT_EQ(::write(ends->out.get(), "last words", 10), 10);
     output.finish();
-    const OutputReader::Text last = reader.take(1000);
+    const rendezvous::WorkerText last = reader.take(1000);
     EXPECT_EQ(last.pieces, (std::vector<OutputPiece>{{false, "last words"}}));
     EXPECT_TRUE(last.ended);
 }

@@ -208,7 +208,7 @@ TEST(RecentOutput, IsRightWhateverComes) {
             for (const Piece& piece : taken.pieces)
                 (piece.is_err ? read_err : read_out) += piece.text;
         }
-        for (OutputReader::Text text; !(text = reader->take(65536)).is_empty();) {
+        for (rendezvous::WorkerText text; !(text = reader->take(65536)).is_empty();) {
             lost |= text.lost_bytes > 0;
             if (text.lost_bytes > 0) read_out.clear(), read_err.clear();
             for (const Piece& piece : text.pieces)
