@@ -31,6 +31,10 @@ std::string own_name() {
     return name.substr(0, 200);
 }
 
+std::string ended_with(int code, const std::string& sentence) {
+    return "the job has ended with code " + std::to_string(code) + ": " + sentence;
+}
+
 bool has_one_node(const rendezvous::LedgerEntry& entry) {
     const auto& members = entry.assignment.members;
     return members.size() == 1 && members.front().node == entry.at.node;
@@ -86,19 +90,22 @@ bool passes(const grpc::Status& status) {
 
 std::string end_sentence(const FoundJob& job) {
     const rendezvous::Ending* end = job.newest ? job.newest->end() : nullptr;
-    if (!end) return {};
-    return "the job has ended with code " + std::to_string(end->code) + ": " + end->sentence;
+    return end ? ended_with(end->code, end->sentence) : "";
 }
 
-Result<AskedJob> AskedJob::find(const std::string& ledger, const std::string& secret_file) {
+std::string end_sentence(const control::StatusReply& job) {
+    return job.has_ended() ? ended_with(job.ended().code(), job.ended().sentence()) : "";
+}
+
+Result<AskedJob> AskedJob::find(const CtlCall& call) {
     AskedJob asked;
     asked.by_ = own_name();
-    if (!secret_file.empty()) {
-        auto secret = rendezvous::read_secret_file(secret_file);
+    if (call.has("secret-file")) {
+        auto secret = rendezvous::read_secret_file(call.value("secret-file"));
         if (!secret) return secret.error();
         asked.secret_ = std::move(*secret);
     }
-    const auto survey = survey_ledgers(ledger);
+    const auto survey = survey_ledgers(call.value("ledger"));
     if (!survey) return survey.error();
     auto job = choose_job(survey->jobs, own_slurm_names(), survey->folder, Wanted::may_run);
     if (!job) return job.error();
@@ -194,6 +201,15 @@ Result<> AskedJob::ask(const Ask& ask, Duration patience) {
         if (!passes(status) || boot_now() >= until) return to_error(status);
         drop();
     }
+}
+
+Result<control::StatusReply> AskedJob::status(Duration patience) {
+    control::StatusReply reply;
+    const auto asked = ask(
+        [&](Stub& stub, grpc::ClientContext& context) { return stub.Status(&context, {}, &reply); },
+        patience);
+    if (!asked) return asked.error();
+    return reply;
 }
 
 }  // namespace ddprun::launcher

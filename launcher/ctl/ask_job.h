@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "launcher/ctl/ctl_call.h"
 #include "launcher/ctl/found_job.h"
 #include "rendezvous/control/operator_connection.h"
 
@@ -21,15 +22,15 @@ class AskedJob {
     using Stub = control::Control::Stub;
     using Ask = std::function<grpc::Status(Stub&, grpc::ClientContext&)>;
 
-    // Finds the job: of several the one without an end. `ledger` is as of survey_ledgers;
-    // `secret_file` may be empty. Possible errors: those of survey_ledgers, choose_job and
-    // read_secret_file.
-    static Result<AskedJob> find(const std::string& ledger, const std::string& secret_file);
+    // Finds the job that the options --ledger and --secret-file mean: of several the one without an
+    // end. Possible errors: those of survey_ledgers, choose_job and read_secret_file.
+    static Result<AskedJob> find(const CtlCall& call);
 
     // Possible errors: not_found (the job has ended, has no such node, or does not do it; the
     // sentence says why), unavailable (nobody answers within `patience`), refused (the secret),
     // usage.
     Result<> ask(const Ask& ask, Duration patience);
+    Result<control::StatusReply> status(Duration patience);
 
     // Connects to who leads now. The connection is kept until drop(), which waits a moment before
     // the next try.
@@ -68,5 +69,6 @@ bool passes(const grpc::Status& status);
 
 // "the job has ended with code 143: stopped by …"; empty: no end is recorded.
 std::string end_sentence(const FoundJob& job);
+std::string end_sentence(const control::StatusReply& job);
 
 }  // namespace ddprun::launcher

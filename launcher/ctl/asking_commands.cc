@@ -28,19 +28,6 @@ constexpr Duration kActWithin = std::chrono::seconds{30};
 // After a leader was lost: until another one has taken over, or the job has ended.
 constexpr Duration kNextLeaderWithin = std::chrono::seconds{60};
 
-Result<AskedJob> find(const CtlCall& call) {
-    return AskedJob::find(call.value("ledger"), call.value("secret-file"));
-}
-
-Result<control::StatusReply> look(AskedJob& job, Duration within) {
-    control::StatusReply reply;
-    const auto asked = job.ask(
-        [&](Stub& stub, grpc::ClientContext& context) { return stub.Status(&context, {}, &reply); },
-        within);
-    if (!asked) return asked.error();
-    return reply;
-}
-
 // Asks for an action and returns what the leader says.
 template <class Request>
 Result<std::string> act(const CtlCall& call, AskedJob& job, Request request,
@@ -64,15 +51,15 @@ Result<std::string> act(const CtlCall& call, AskedJob& job, Request request,
 }  // namespace
 
 Result<std::string> ask_status(const CtlCall& call) {
-    auto job = find(call);
+    auto job = AskedJob::find(call);
     if (!job) return job.error();
-    const auto reply = look(*job, kLookWithin);
+    const auto reply = job->status(kLookWithin);
     if (!reply) return reply.error();
     return call.has("json") ? status_json(*reply) : status_text(*reply);
 }
 
 Result<std::string> ask_why(const CtlCall& call) {
-    auto job = find(call);
+    auto job = AskedJob::find(call);
     if (!job) return job.error();
     control::WhyReply reply;
     const auto asked = job->ask(
@@ -86,7 +73,8 @@ Result<std::string> ask_why(const CtlCall& call) {
             json["sentences"].push_back(printable(sentence));
         return json_text(json);
     }
-    if (reply.sentences().empty()) return std::string("the job runs, and nothing is known that holds it up\n");
+    if (reply.sentences().empty())
+        return std::string("the job runs, and nothing is known that holds it up\n");
     std::string text;
     for (const std::string& sentence : reply.sentences()) text += printable(sentence) + "\n";
     return text;
@@ -94,7 +82,7 @@ Result<std::string> ask_why(const CtlCall& call) {
 
 // A job that has ended is what was asked for.
 Result<std::string> ask_stop(const CtlCall& call) {
-    auto job = find(call);
+    auto job = AskedJob::find(call);
     if (!job) return job.error();
     control::StopRequest request;
     request.set_after_snapshot(call.has("after-snapshot"));
@@ -105,16 +93,16 @@ Result<std::string> ask_stop(const CtlCall& call) {
 }
 
 Result<std::string> ask_snapshot(const CtlCall& call) {
-    auto job = find(call);
+    auto job = AskedJob::find(call);
     if (!job) return job.error();
     return act(call, *job, control::SnapshotRequest(), &Stub::SnapshotNow);
 }
 
 // The generation is looked up once, so that asking again cannot end the next one.
 Result<std::string> ask_restart(const CtlCall& call) {
-    auto job = find(call);
+    auto job = AskedJob::find(call);
     if (!job) return job.error();
-    const auto now = look(*job, kActWithin);
+    const auto now = job->status(kActWithin);
     if (!now) return now.error();
     control::RestartRequest request;
     request.set_generation(now->generation());
@@ -124,7 +112,7 @@ Result<std::string> ask_restart(const CtlCall& call) {
 Result<std::string> ask_drain(const CtlCall& call) {
     if (call.words.size() != 1)
         return usage_error("ddpctl drain takes the name of one node, as ddpctl status shows it");
-    auto job = find(call);
+    auto job = AskedJob::find(call);
     if (!job) return job.error();
     control::DrainRequest request;
     request.set_node(call.words.front());
@@ -134,14 +122,18 @@ Result<std::string> ask_drain(const CtlCall& call) {
 // Only whether they are numbers is seen here; the leader knows which ones fit.
 Result<std::string> ask_limits(const CtlCall& call) {
     control::LimitsRequest request;
-    const std::pair<const char*, void (control::LimitsRequest::*)(std::int32_t)> options[] = {
-        {"min-nodes", &control::LimitsRequest::set_min_nodes},
-        {"max-nodes", &control::LimitsRequest::set_max_nodes},
-        {"max-restarts", &control::LimitsRequest::set_max_restarts}};
+    const struct {
+        const char* name;
+        void (control::LimitsRequest::*set)(std::int32_t);
+        int least, most;
+    } options[] = {
+        {"min-nodes", &control::LimitsRequest::set_min_nodes, 1, rendezvous::kMostNodes},
+        {"max-nodes", &control::LimitsRequest::set_max_nodes, 1, rendezvous::kMostNodes},
+        {"max-restarts", &control::LimitsRequest::set_max_restarts, 0, rendezvous::kMostRestarts}};
     bool any = false;
-    for (const auto& [name, set] : options) {
+    for (const auto& [name, set, least, most] : options) {
         if (!call.has(name)) continue;
-        const auto number = read_int(call.value(name), 0, rendezvous::kMostRestarts);
+        const auto number = read_int(call.value(name), least, most);
         if (!number)
             return usage_error("--" + std::string(name) + "=" + call.value(name) + ": " +
                                number.error().sentence());
@@ -150,7 +142,7 @@ Result<std::string> ask_limits(const CtlCall& call) {
     }
     if (!any)
         return usage_error("ddpctl limits takes --min-nodes=N, --max-nodes=N or --max-restarts=N");
-    auto job = find(call);
+    auto job = AskedJob::find(call);
     if (!job) return job.error();
     return act(call, *job, request, &Stub::SetLimits);
 }
@@ -160,11 +152,11 @@ Result<> ask_top(const CtlCall& call, const std::function<std::size_t()>& rows,
     const auto every = read_seconds(call.has("every") ? call.value("every") : "2");
     if (!every || *every < std::chrono::milliseconds{100})
         return usage_error("--every=" + call.value("every") + ": give 0.1 seconds or more");
-    auto job = find(call);
+    auto job = AskedJob::find(call);
     if (!job) return job.error();
     StepRate rate;
     for (bool first = true;; first = false) {
-        const auto now = look(*job, first ? kLookWithin : kNextLeaderWithin);
+        const auto now = job->status(first ? kLookWithin : kNextLeaderWithin);
         if (!now) {
             const std::string end = end_sentence(job->job());
             if (first || end.empty()) return now.error();
@@ -179,7 +171,7 @@ Result<> ask_top(const CtlCall& call, const std::function<std::size_t()>& rows,
 }
 
 Result<> ask_events(const CtlCall& call, const std::function<bool(const std::string&)>& print) {
-    auto job = find(call);
+    auto job = AskedJob::find(call);
     if (!job) return job.error();
     std::optional<control::StatusReply> before;
     bool is_read = true;
@@ -191,7 +183,7 @@ Result<> ask_events(const CtlCall& call, const std::function<bool(const std::str
         before = now;
     };
     if (!call.has("follow")) {
-        const auto now = look(*job, kLookWithin);
+        const auto now = job->status(kLookWithin);
         if (!now) return now.error();
         tell(*now);
         return {};

@@ -63,25 +63,18 @@ Result<Place> if_ended(const Error& error) {
 
 // What may pass is unavailable: a leader is lost, or the ledger is behind it.
 Result<Place> place_of(AskedJob& job, int rank, Duration within) {
-    control::StatusReply status;
-    const auto asked =
-        job.ask([&](AskedJob::Stub& stub,
-                    grpc::ClientContext& context) { return stub.Status(&context, {}, &status); },
-                within);
-    if (!asked) return if_ended(asked.error());
-    if (status.has_ended())
-        return Place{.ended = "the job has ended with code " +
-                              std::to_string(status.ended().code()) + ": " +
-                              status.ended().sentence()};
-    if (status.generation() < 0)
-        return Error(ErrorCode::not_found, "the job has no workers yet; " + status.waiting_for());
+    const auto status = job.status(within);
+    if (!status) return if_ended(status.error());
+    if (status->has_ended()) return Place{.ended = end_sentence(*status)};
+    if (status->generation() < 0)
+        return Error(ErrorCode::not_found, "the job has no workers yet; " + status->waiting_for());
     if (const auto looked = job.look_again(); !looked) return if_ended(looked.error());
     const rendezvous::Assignment& now = job.job().newest->assignment;
     const std::string generation = "generation " + std::to_string(now.generation.value);
-    if (now.generation.value < status.generation())
+    if (now.generation.value < status->generation())
         return Error(ErrorCode::unavailable, "the ledger " + job.job().path + " still shows " +
                                                  generation + " of " +
-                                                 std::to_string(status.generation()));
+                                                 std::to_string(status->generation()));
     for (const rendezvous::Member& member : now.members)
         if (rank >= member.rank_offset && rank - member.rank_offset < member.offer.slots)
             return Place{member.node.name, member.offer, now.generation.value, now.cause};
@@ -259,7 +252,7 @@ Result<> ask_logs(const CtlCall& call, const LogSink& sink) {
                                                   "--lines=" + call.value("lines"))
                                          : Result<int>(kLines);
     if (!lines) return lines.error();
-    auto job = AskedJob::find(call.value("ledger"), call.value("secret-file"));
+    auto job = AskedJob::find(call);
     if (!job) return job.error();
     const LogForm form = call.has("json")   ? LogForm::json
                          : sink.is_terminal ? LogForm::terminal
@@ -312,7 +305,7 @@ Result<std::string> stacks_once(const CtlCall& call, AskedJob& job, int rank, Ti
 Result<std::string> ask_stacks(const CtlCall& call) {
     const auto rank = rank_of(call);
     if (!rank) return rank.error();
-    auto job = AskedJob::find(call.value("ledger"), call.value("secret-file"));
+    auto job = AskedJob::find(call);
     if (!job) return job.error();
     const Time until = boot_now() + kAskedOnce;
     for (;;) {

@@ -1,7 +1,6 @@
 // Puts the page together: who asks, who serves, and what is printed (page_commands.h).
 #include "launcher/page/page_commands.h"
 
-#include <grpcpp/client_context.h>
 #include <unistd.h>
 
 #include <boost/asio/ip/address.hpp>
@@ -30,16 +29,9 @@ constexpr std::size_t kTokenBytes = 16;
 
 Duration time_of_day() { return std::chrono::system_clock::now().time_since_epoch(); }
 
-Result<AskedJob> find(const CtlCall& call) {
-    return AskedJob::find(call.value("ledger"), call.value("secret-file"));
-}
-
 Result<SecretText> token_of(const CtlCall& call) {
     if (!call.has("token-file")) {
-        std::string token;
-        for (const char byte : random_bytes(kTokenBytes))
-            token += hexadecimal(static_cast<unsigned char>(byte), 2);
-        return SecretText::out_of(std::move(token));
+        return SecretText::out_of(hexadecimal_of(random_bytes(kTokenBytes)));
     }
     auto token = rendezvous::read_secret_file(call.value("token-file"));
     if (token) return token;
@@ -121,7 +113,7 @@ Error serve_page(const CtlCall& call, std::string_view version,
     if (!at) return at.error();
     const auto token = token_of(call);
     if (!token) return token.error();
-    auto job = find(call);
+    auto job = AskedJob::find(call);
     if (!job) return job.error();
     // A wrong secret would never become right.
     if (const auto first = job->connect(kLookWithin);
@@ -166,17 +158,13 @@ Result<std::string> ask_metrics(const CtlCall& call, std::string_view version) {
         return usage_error(
             "ddpctl metrics prints Prometheus's format; for JSON see ddpctl status "
             "and ddpctl history");
-    auto job = find(call);
+    auto job = AskedJob::find(call);
     if (!job) return job.error();
     PageView view;
-    control::StatusReply reply;
-    const auto asked =
-        job->ask([&](AskedJob::Stub& stub,
-                     grpc::ClientContext& context) { return stub.Status(&context, {}, &reply); },
-                 kLookWithin);
+    auto asked = job->status(kLookWithin);
     if (asked) {
         view.link = PageView::Link::answers;
-        view.status = std::move(reply);
+        view.status = std::move(*asked);
     } else if (asked.error().code() == ErrorCode::refused) {
         return asked.error();
     } else {

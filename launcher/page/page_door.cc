@@ -109,10 +109,8 @@ bool wants_openmetrics(const PageRequest& request) {
 }
 
 std::string hex_of_mac(const SecretText& token, std::string_view what) {
-    std::string text;
-    for (const char byte : rendezvous::hmac_of_secret(token, what))
-        text += hexadecimal(static_cast<unsigned char>(byte), 2);
-    return text;
+    const auto mac = rendezvous::hmac_of_secret(token, what);
+    return hexadecimal_of({mac.data(), mac.size()});
 }
 
 // Of every answer: nobody keeps it, guesses its type, puts it into a frame or runs what is in it.
