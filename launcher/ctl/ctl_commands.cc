@@ -107,7 +107,8 @@ constexpr Command kCommands[] = {
     {.name = "status",
      .what = "Show how a running job stands",
      .help = "Asks the job's leader: which generation runs, what the job waits for and why, the "
-             "restarts, the last failure, the time left, and each node with its ranks. Of more "
+             "restarts, what ended the last generation, the time left, and each node with its "
+             "ranks. Of more "
              "than 40 nodes only those are shown that do not run. Of several jobs that of "
              "SLURM_JOB_ID is meant, or choose with --ledger.",
      .rows = kAsking},

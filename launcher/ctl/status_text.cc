@@ -97,7 +97,7 @@ std::string head_text(const control::StatusReply& job, std::optional<double> ste
     if (job.max_nodes() > 0) text += line("limits", limits_text(job));
     text += line("restarts", std::to_string(job.restarts()) + " of " +
                                  std::to_string(job.max_restarts()) + " used");
-    if (const std::string& last = last_failure(job); !last.empty()) text += line("last end", last);
+    if (const std::string& last = last_end(job); !last.empty()) text += line("last end", last);
     if (job.step() >= 0)
         text += line("progress", "step " + std::to_string(job.step()) +
                                      (job.snapshot() >= 0
@@ -110,7 +110,7 @@ std::string head_text(const control::StatusReply& job, std::optional<double> ste
 
 }  // namespace
 
-const std::string& last_failure(const control::StatusReply& job) {
+const std::string& last_end(const control::StatusReply& job) {
     static const std::string kNone;
     if (!job.ended_by().empty()) return job.ended_by();
     return job.generation() > 0 ? job.cause() : kNone;
@@ -175,7 +175,7 @@ std::string status_json(const control::StatusReply& job, int indent) {
     json["stopping"] = text_or_null(job.stopping());
     json["snapshot_asked"] = text_or_null(job.snapshot_asked());
     json["standstill"] = text_or_null(job.standstill());
-    json["last_failure"] = text_or_null(last_failure(job));
+    json["last_end"] = text_or_null(last_end(job));
     json["ends"] = job.has_ends() ? time_or_null(job.ends()) : Json();
     json["ended"] = job.has_ended()
                         ? Json{{"code", job.ended().code()}, {"sentence", job.ended().sentence()}}

@@ -21,7 +21,7 @@ std::string top_text(const control::StatusReply& job, std::optional<double> step
 std::string status_json(const control::StatusReply& job, int indent = 2);  // -1: one line
 
 // What ended this generation, or the one before; empty: nothing.
-const std::string& last_failure(const control::StatusReply& job);
+const std::string& last_end(const control::StatusReply& job);
 
 // How many steps a job makes in a second, over the last half minute in which somebody looked.
 class StepRate {

@@ -27,9 +27,12 @@ constexpr std::chrono::seconds kLookAgain{5};
 
 struct JobFollower::State : std::enable_shared_from_this<State> {
     State(asio::io_context& loop, AskedJob job, Told told)
-        : loop(loop), job(std::move(job)), told(std::move(told)), files(loop), timer(loop) {
-        found = this->job.job();
-    }
+        : loop(loop),
+          job(std::move(job)),
+          told(std::move(told)),
+          files(loop),
+          timer(loop),
+          found(this->job.job()) {}
 
     // On the thread that asks.
     void ask();
@@ -44,7 +47,7 @@ struct JobFollower::State : std::enable_shared_from_this<State> {
     Told told;
     FileThread files;
     asio::steady_timer timer;
-    FoundJob found;            // of the file thread, while it reads
+    const FoundJob found;      // as of the start
     std::int64_t newest = -1;  // entry that has been told
     std::int64_t generation = -1;
     PageView::Link last_link = PageView::Link::asking;

@@ -139,8 +139,10 @@ void add_recorded(Page& page, const PageView& view) {
     page.counter("ddprun_restart_phase_seconds", "Time that restarts took, by phase.");
     for (std::size_t i = 0; i < rendezvous::kRestartPhases; ++i)
         page.add(seconds(totals.took[i]), "phase", label_word(rendezvous::kRestartPhaseNames[i]));
-    page.counter("ddprun_time_seconds",
-                 "Where the time went. The first snapshot of a job moves training to lost, once.");
+    page.counter(
+        "ddprun_time_seconds",
+        "Where the time went. The first progress of a job moves training to setting_up, and its "
+        "first snapshot moves it to lost, once each.");
     for (const rendezvous::TimePart& part : rendezvous::parts_of(newest->time.spent))
         page.add(seconds(part.took), "part", part.name);
     if (newest->time.at > Duration{})

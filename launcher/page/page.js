@@ -77,6 +77,7 @@
         add("Waits for", status.waiting_for, "warn");
         add("Standstill", status.standstill, "bad");
         add("Stop", status.stopping, "warn");
+        add("Snapshot", status.snapshot_asked, "calm");
         add("Generation", known(status.generation) ? String(status.generation) : "none yet");
         if (status.runs && status.since && !status.ended) add("Runs for", span(moment() - status.since));
         add("Workers", known(status.world_size) ? String(status.world_size) : null);
@@ -88,7 +89,7 @@
         add("Snapshot of step", known(status.snapshot) ? String(status.snapshot) : null);
         add("Led by", status.leader);
         if (status.ends && !status.ended) add("Time left", span(status.ends - now()));
-        add("Last failure", status.last_failure, "calm");
+        add("Last end", status.last_end, "calm");
         const list = at("facts");
         rows.forEach(([name, text, kind], i) => {
             const box = list.children[i] || list.appendChild(make("div"));

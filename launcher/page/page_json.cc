@@ -124,8 +124,9 @@ void add_told(Json& json, const control::StatusReply& job) {
     json["snapshot"] = number_or_null(job.snapshot());
     json["waiting_for"] = text_or_null(job.waiting_for());
     json["stopping"] = text_or_null(job.stopping());
+    json["snapshot_asked"] = text_or_null(job.snapshot_asked());
     json["standstill"] = text_or_null(job.standstill());
-    json["last_failure"] = text_or_null(last_failure(job));
+    json["last_end"] = text_or_null(last_end(job));
     json["ends"] = job.has_ends() ? time_or_null(job.ends()) : Json();
 }
 
@@ -138,7 +139,7 @@ void add_recorded(Json& json, const PageView& view) {
     json["world_size"] = made->world_size;
     json["restarts"] = made->restarts;
     json["max_restarts"] = made->max_restarts;
-    if (made->generation.value > 0) json["last_failure"] = text_or_null(made->cause);
+    if (made->generation.value > 0) json["last_end"] = text_or_null(made->cause);
 }
 
 Json entry_json(const DatedEntry& dated) {
