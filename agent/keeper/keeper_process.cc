@@ -90,7 +90,7 @@ class Process {
     bool tell_expired_ = false;          // likewise: send `expired`
     bool shutdown_ = false;
     bool gone_ = false;          // ddprun is gone
-    bool agent_frozen_ = false;  // it was killed for that
+    bool agent_frozen_ = false;  // ddprun stood still, and was killed
     bool lock_due_ = false;      // workers have started since the program was locked
 
     Will will_;

@@ -8,6 +8,7 @@
 
 #include "base/printable.h"
 #include "base/system/boot_clock.h"
+#include "proto/control.grpc.pb.h"
 #include "rendezvous/control/control_messages.h"
 #include "rendezvous/control/reply_stream.h"
 #include "rendezvous/control/request_queue.h"
@@ -18,6 +19,8 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 
 namespace {
+
+using Watcher = ReplyStream<control::StatusReply>;
 
 constexpr std::chrono::milliseconds kLookAgain{250};
 constexpr std::size_t kNameLimit = 256;

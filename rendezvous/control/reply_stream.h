@@ -12,8 +12,6 @@
 #include <mutex>
 #include <utility>
 
-#include "proto/control.grpc.pb.h"
-
 namespace ddprun::rendezvous {
 
 template <class Message>
@@ -100,8 +98,5 @@ class ReplyStream : public grpc::ServerWriteReactor<Message> {
     grpc::Status status_;
     std::shared_ptr<ReplyStream> self_;  // until OnDone
 };
-
-// Of Control's Watch.
-using Watcher = ReplyStream<control::StatusReply>;
 
 }  // namespace ddprun::rendezvous

@@ -38,14 +38,14 @@ void share_out(TimeRecord& record, const LedgerEntry& next, Duration left, const
     // A program that reports no progress trains from when its workers have met, if they ever do.
     const bool trained = record.progresses ? facts.reached == progress
                          : next.met        ? facts.reached >= contact
-                                           : facts.reached.has_value();
-    if (trained) {
+                                           : true;
+    if (!facts.reached) {
+        spent.restarting += left;
+    } else if (!trained) {
+        (facts.reached == contact ? spent.setting_up : spent.importing) += left;
+    } else {
         if (record.saves && !has_succeeded(next)) spent.lost += take(left, facts.unsaved);
         spent.training += left;
-    } else {
-        (!facts.reached             ? spent.restarting
-         : facts.reached == contact ? spent.setting_up
-                                    : spent.importing) += left;
     }
 }
 
