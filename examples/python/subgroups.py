@@ -1,4 +1,5 @@
-"""Groups of ranks: even and odd ranks add up separately, each rank has a group of its own, and neighbours exchange values.
+"""Groups of ranks: even and odd ranks add up separately, each rank has a group of its own, and neighbours exchange
+values.
 
     ddprun --standalone --nproc-per-node=4 subgroups.py"""
 import torch

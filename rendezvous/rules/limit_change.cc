@@ -11,9 +11,10 @@ std::string text(int number) { return std::to_string(number); }
 
 // "2 to 4 nodes, 1 of 5 restarts used".
 std::string described(int min, int max, int restarts, const LimitsNow& now) {
-    return (min < max ? text(min) + " to " + text(max) : text(max)) + " " +
-           plural_of(now.hold.order) + ", " + text(now.restarts_used) + " of " + text(restarts) +
-           " restarts used";
+    std::string nodes = plural_of(now.hold.order);
+    if (max == 1) nodes.pop_back();
+    return (min < max ? text(min) + " to " + text(max) : text(max)) + " " + nodes + ", " +
+           text(now.restarts_used) + " of " + text(restarts) + " restarts used";
 }
 
 std::string why_not(int min, int max, int restarts, const LimitsNow& now) {

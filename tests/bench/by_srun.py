@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """From exec of srun to the last worker in main(): srun starts all workers, or on each node one ddprun that does. The
 nodes are those of a slurmlab started here, and share this machine's processors and its disk ($BENCH_DISK, default
-/var/tmp); the last row's ledger lies in memory, so that what keeping it on a disk costs is seen. Needs root and Slurm."""
+/var/tmp); the last row's ledger lies in memory, so that what keeping it on a disk costs is seen. Needs root and
+Slurm."""
 import atexit
 import os
 import subprocess

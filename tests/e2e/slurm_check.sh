@@ -16,7 +16,8 @@ check() {
     while [[ $# -gt 0 && $1 != -- ]]; do options+=("$1"); shift; done
     code=0
     timeout --kill-after=5 "$seconds" "$slurmlab" run env DDPRUN_TEST_MARK="$mark" \
-        srun -N4 --ntasks-per-node=1 "${options[@]}" "$ddprun" --check "${@:2}" >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
+        srun -N4 --ntasks-per-node=1 "${options[@]}" "$ddprun" --check "${@:2}" \
+            >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
     in_time "$seconds" "$begin" || fail "not done in $seconds s"
     expect_nothing_left 5
 }
@@ -49,7 +50,8 @@ expect_code 0
     "ddprun check 1 true n1,n2,n3,n4 9" ]] || fail "not what it should be"
 
 say "two nodes do not reach each other, though both reach the first"
-"$slurmlab" on n2 nft "add table inet cut; add chain inet cut in { type filter hook input priority 0; }; add rule inet cut in ip saddr $net.3 drop"
+"$slurmlab" on n2 nft "add table inet cut; add chain inet cut in { type filter hook input priority 0; }
+    add rule inet cut in ip saddr $net.3 drop"
 check 60
 "$slurmlab" on n2 nft flush ruleset
 expect_code 69
@@ -59,7 +61,8 @@ expect_in "$work/run.out" "n2 and n3 do not reach each other: $net\.3: no answer
 
 say "a node that does not reach the first is reported as missing, and says so itself"
 # --ports fixes the port, so that the rule can name it.
-"$slurmlab" on n4 nft "add table inet cut; add chain inet cut out { type filter hook output priority 0; }; add rule inet cut out tcp dport 24000 drop"
+"$slurmlab" on n4 nft "add table inet cut; add chain inet cut out { type filter hook output priority 0; }
+    add rule inet cut out tcp dport 24000 drop"
 check 60 -- --ports=24000-24000 --last-call=3
 "$slurmlab" on n4 nft flush ruleset
 expect_code 69

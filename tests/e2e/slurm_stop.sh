@@ -11,7 +11,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun
 need_program python3
 tracker=${1:-linuxproc}
-[[ $tracker == linuxproc || -w /sys/fs/cgroup/freezer ]] || skip "no freezer of cgroup v1, which proctrack/cgroup of this Slurm needs"
+[[ $tracker == linuxproc || -w /sys/fs/cgroup/freezer ]] ||
+    skip "no freezer of cgroup v1, which proctrack/cgroup of this Slurm needs"
 long=${DDPRUN_LONG:-0}
 
 # A preemption takes at least KillWait and MessageTimeout, so the latter is short here.
@@ -68,7 +69,8 @@ submit() {
         printf ' %q' "$ddprun" --nproc-per-node=2 "$@" --no-python python3 "$worker" "$at" "$count" "$saving"
         echo "; echo \"code \$?\""
     } >"$at/job.sbatch"
-    job=$(login sbatch --parsable --requeue --open-mode=append -N4 --time="${limit:-60}" -o "$at.out" -e "$at.err" "$at/job.sbatch")
+    job=$(login sbatch --parsable --requeue --open-mode=append -N4 --time="${limit:-60}" \
+        -o "$at.out" -e "$at.err" "$at/job.sbatch")
 }
 # Whether all eight workers of a generation have begun: generation.
 runs() { [[ $(find "$at" -name "run.$1.*" | wc -l) == 8 ]]; }
@@ -90,7 +92,9 @@ again() {
     ((EPOCHSECONDS <= gone_at + 1)) || login scontrol update jobid="$job" starttime=now 2>/dev/null || true
     return 1
 }
-hurry() { gone_at='' && wait_until "${1:-60}" again || fail "job $job does not run again: $(login scontrol show job -o "$job")"; }
+hurry() {
+    gone_at='' && wait_until "${1:-60}" again || fail "job $job does not run again: $(login scontrol show job -o "$job")"
+}
 # Process id of a worker on a host: host.
 # Not the fork server, which has a channel to ddprun in descriptor 10 and may have the lower number.
 worker_on() {
@@ -121,7 +125,8 @@ import glob, json, sys
 told = [json.load(open(name)) for name in glob.glob(sys.argv[1] + "/told.*")]
 assert all(t["signal"] == 15 and t["hint"]["reason"] == "signal" and t["hint"]["requeue"] is False and
            0 < t["hint"]["seconds_left"] <= 25 for t in told), told
-print("  from the signal at n3 to the last of %d workers: %.1f ms" % (len(told), 1000 * (max(t["at"] for t in told) - float(sys.argv[2]))))
+last = max(t["at"] for t in told) - float(sys.argv[2])
+print("  from the signal at n3 to the last of %d workers: %.1f ms" % (len(told), 1000 * last))
 PYTHON
     expect_done 143
     expect_state "COMPLETED|FAILED"
@@ -143,9 +148,11 @@ end_is_seen() {
     expect_in "$at.err" 'the time limit is .* away'
     expect_in "$at.err" "job $job is requeued"
     [[ $(grep -c 'is requeued' "$at.err") == 1 ]] || fail "requeued more than once"
-    [[ $(hint "$at/told.0.7" reason) == time_limit && $(hint "$at/told.0.7" requeue) == True ]] || fail "told: $(<"$at/told.0.7")"
+    [[ $(hint "$at/told.0.7" reason) == time_limit && $(hint "$at/told.0.7" requeue) == True ]] ||
+        fail "told: $(<"$at/told.0.7")"
     expect_run 1
-    (($(<"$at/run.1.0") == $(<"$at/count") && $(<"$at/count") > 0)) || fail "it begins at $(<"$at/run.1.0") instead of $(<"$at/count")"
+    (($(<"$at/run.1.0") == $(<"$at/count") && $(<"$at/count") > 0)) ||
+        fail "it begins at $(<"$at/run.1.0") instead of $(<"$at/count")"
     [[ $(restarts) == 1 ]] || fail "$(restarts) restarts"
     expect_in "$at.err" 'continues after entry'
 

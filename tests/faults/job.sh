@@ -16,7 +16,8 @@ start_node() {
     : >"$work/$1.err"
     unset "lost[$1]"
     enter "$1"
-    DDPRUN_TEST_MARK=$mark TMPDIR=$work/tmp.$1 TRAIN=$train "${entered[@]}" "$ddprun" --nnodes="$nodes" --rdzv-endpoint="$(address n1):29500" \
+    DDPRUN_TEST_MARK=$mark TMPDIR=$work/tmp.$1 TRAIN=$train "${entered[@]}" "$ddprun" --nnodes="$nodes" \
+        --rdzv-endpoint="$(address n1):29500" \
         --rdzv-id="$mark" --lease="$lease" --join-timeout="$patience" --last-call=0 --ledger="$ledger_option" -v \
         bash "$root/tests/faults/worker.sh" "$folder" >>"$work/$1.out" 2>"$work/$1.err" </dev/null &
     pid[$1]=$!
