@@ -6,13 +6,17 @@
 #     SHELL …                      sources that may have them
 #     USES base rendezvous/model   the rooms whose headers it may include: tests/rooms.cmake looks
 #     LINKS …                      other libraries that its headers need
-#     PRIVATE …                    other libraries that its sources need)
+#     PRIVATE …                    other libraries that its sources need
+#     QUICK)                       what runs for each line, message or start: compiled for speed
+#
+# The launcher is one file that people copy: its rooms are compiled for size where speed does not show. The trainer's
+# rooms compute, so they all are for speed.
 #
 # A room can use only rooms that exist already, so there is no circle.
 function(ddprun_room path)
-  cmake_parse_arguments(ROOM "" "" "PURE;SHELL;USES;LINKS;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ROOM "QUICK" "" "PURE;SHELL;USES;LINKS;PRIVATE" ${ARGN})
   if(ROOM_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "room ${path}: ${ROOM_UNPARSED_ARGUMENTS} is neither PURE, SHELL, USES, LINKS nor PRIVATE")
+    message(FATAL_ERROR "room ${path}: ${ROOM_UNPARSED_ARGUMENTS} is neither PURE, SHELL, USES, LINKS, PRIVATE nor QUICK")
   endif()
   set(folder ${CMAKE_SOURCE_DIR}/${path})
   list(TRANSFORM ROOM_PURE PREPEND ${folder}/)
@@ -23,6 +27,9 @@ function(ddprun_room path)
   if(sources)
     add_library(${target} STATIC ${ROOM_PURE} ${ROOM_SHELL})
     set(visible PUBLIC)
+    if(NOT ROOM_QUICK AND NOT path MATCHES "^trainer/")
+      ddprun_for_size(${target})
+    endif()
   else()
     add_library(${target} INTERFACE)
     set(visible INTERFACE)
@@ -41,6 +48,11 @@ function(ddprun_room path)
   list(JOIN ROOM_USES "," uses)
   set_property(GLOBAL APPEND PROPERTY DDPRUN_ROOMS "${path}=${uses}")
   set_property(GLOBAL APPEND PROPERTY DDPRUN_PURE_FILES ${ROOM_PURE})
+endfunction()
+
+# Compiles a library for size in a release.
+function(ddprun_for_size target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
 endfunction()
 
 # The library of a room: rendezvous/rules → ddprun_rendezvous_rules.
