@@ -1,0 +1,63 @@
+"""Makes the reference from what the programs print: their manual pages, which come from the option tables."""
+import re
+import subprocess
+
+WHAT = {
+    "ddprun": "Every option of `ddprun`, with its default and what torchrun's is. Made from the program's own table.",
+    "ddpctl": "Every command of `ddpctl`. Made from the program's own table.",
+}
+
+
+def plain(roff):
+    return roff.replace("\\-", "-").replace("\\&", "").replace("\\e", "\\")
+
+
+def words(text):
+    """A text of a manual page as Markdown reads it."""
+    return re.sub(r"([\\`*_<\[])", r"\\\1", re.sub(r"\\f[IRB]", "", plain(text)))
+
+
+def anchor(term):
+    """--nnodes=N|MIN:MAX is found under #nnodes, `status` under #status."""
+    names = re.findall(r"--([a-z0-9-]+)", term) or [re.split(r"[ =,]", term)[0].lower()]
+    return names[0]
+
+
+def entry(term, what, level):
+    return f"{'#' * level} `{term}` {{#{anchor(term)}}}\n\n{what}\n\n" if term.startswith("-") else \
+        f"`{term}`\n\n:   {what}\n\n"
+
+
+def of_manual(name, manual):
+    """A manual page in roff's man macros as a page of the site."""
+    result, heading = [f"# {name}\n\n{WHAT[name]}\n\n"], ""
+    lines = iter(manual.splitlines())
+    for line in lines:
+        if line.startswith(".SH "):
+            heading = line[4:].capitalize()
+            if heading in ("Name", "Synopsis"):
+                heading = ""
+            elif heading != "Description":
+                result.append(f"## {heading}\n\n")
+        elif line.startswith(".SS "):
+            title = plain(line[4:])
+            code = heading == "Commands"
+            result.append(f"### `{title}` {{#{anchor(title)}}}\n\n" if code else f"### {title}\n\n")
+        elif line == ".TP":
+            term = plain(next(lines)[3:])
+            result.append(entry(term, words(next(lines)), 4))
+        elif heading and not line.startswith("."):
+            result.append(words(line) + "\n\n")
+    return "".join(result)
+
+
+def printed(program, option):
+    return subprocess.run([program, option], check=True, capture_output=True, text=True).stdout
+
+
+def pages(programs):
+    """The name and the text of each page of the reference."""
+    for name in WHAT:
+        yield name, of_manual(name, printed(programs / name, "--print-man"))
+    yield "ddprun-rendezvous", ("# ddprun-rendezvous\n\nA rendezvous outside the jobs. This is its `--help`.\n\n```text\n"
+                                + printed(programs / "ddprun-rendezvous", "--help") + "```\n")
