@@ -33,8 +33,9 @@ python_for() {
 run_block() {
     local watch
     codes=()
-    (sleep 60; marked | xargs -r kill -9) &
+    (sleep 60; marked | xargs -r kill -9) 2>/dev/null &
     watch=$!
+    disown
     set +e -E # -E: the trap counts for what is sourced, too
     trap 'codes+=($?)' ERR
     export DDPRUN_TEST_MARK=$mark
@@ -43,8 +44,7 @@ run_block() {
     unset DDPRUN_TEST_MARK
     trap - ERR
     set -e +E
-    pkill -P "$watch"
-    wait "$watch" 2>/dev/null || true
+    pkill -P "$watch" || true
 }
 
 play_page() { # path below the pages
