@@ -22,4 +22,4 @@ docs/assemble.py "$bin" "$work/pages"
 # The configuration names its folders relative to itself, so it lies beside the assembled pages.
 cp docs/mkdocs.yml "$work"
 /usr/bin/mkdocs --quiet build --strict --config-file "$work/mkdocs.yml" --site-dir "$site"
-echo "the documentation is in $site/index.html"
+echo "the documentation is in $site/index.html; searching needs a server: python3 -m http.server --directory $site"

@@ -51,7 +51,9 @@ def svg(diagram):
             rows.append(line)
     for name in labels:
         places[name] = COLUMN / 2 + COLUMN * len(places)
-    width, height = COLUMN * len(places) + 120, ROW * (len(rows) + 1) + MARGIN
+    # What stands right of a loop may need more room than the columns.
+    loops = [places[m[1]] + 44 + LETTER * len(m[4]) for m in map(MESSAGE.fullmatch, rows) if m and m[1] == m[3]]
+    width, height = max([COLUMN * len(places) + 120, *loops]), ROW * (len(rows) + 1) + MARGIN
     for name, x in places.items():
         parts.append(f'<path class="life" d="M{x} 30 V{height - 6}"/>')
         parts.append(box(x, 22, 24 + LETTER * len(labels[name]), labels[name], "who"))

@@ -29,11 +29,11 @@ python_for() {
     esac
 }
 
-# Runs one block in this shell, for a minute at most: file, name of the output. Sets codes: those of commands that failed.
+# Runs one block in this shell, for two minutes at most: file, name of the output. Sets codes: those of commands that failed.
 run_block() {
     local watch
     codes=()
-    (sleep 60; marked | xargs -r kill -9) 2>/dev/null &
+    (sleep 120; marked | xargs -r kill -9) 2>/dev/null &
     watch=$!
     disown
     set +e -E # -E: the trap counts for what is sourced, too

@@ -10,7 +10,12 @@ assemble
 cp "$root/tests/support/apptainer" "$work/bin"
 start_lab 3 4
 
-running() { grep -qs 'generation 0: ' slurm-*.out; }
+# Whether all workers of the job have said so: "rank 0 of 4, attempt 0".
+running() {
+    local all
+    all=$(grep -ohsE 'rank [0-9]+ of [0-9]+, attempt 0' slurm-*.out) || return 1
+    [[ $(wc -l <<<"$all") == "$(sed 's/.* of \([0-9]*\),.*/\1/;q' <<<"$all")" ]]
+}
 seen() { grep -qsE -- "$1" slurm-*.out; }
 # All jobs that were submitted in this page's folder have ended with 0.
 jobs_are_good() {

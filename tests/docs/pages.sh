@@ -27,6 +27,18 @@ python3 "$docs/messages.py" "$root" "$page" >"$work/messages.out" || fail "these
 say "the picture is what was recorded"
 "$root/docs/restart/draw.py" "$root/docs/restart/run.json" | cmp - "$root/docs/pages/pictures/restart.svg" || fail "draw it anew"
 
+say "no figure is invented: each stands in the results"
+figures() { # file: the numbers of its table of figures, the first column left out
+    sed -n '/^|.*ddprun *| beside/,/^$/p' "$1" | tail -n +3 | cut -d'|' -f3- | grep -oE '[0-9]+([.,][0-9]+)*'
+}
+results=("$root"/tests/bench/README.md "$root"/tests/bench/RESULTS*.md "$root/rendezvous/FAULTS.md")
+for page in "$root/README.md" "$root/docs/pages/background/comparison.md"; do
+    (($(figures "$page" | wc -l) > 15)) || fail "${page##*/} has no table of figures"
+    for figure in $(figures "$page"); do
+        grep -qE "(^|[^0-9.,])${figure//./\\.}([^0-9,]|[.,]?$|[.,][^0-9])" "${results[@]}" || fail "${page##*/}: where is $figure from?"
+    done
+done
+
 say "a planted mistake of each kind is found"
 # What must be said, and the command that plants it.
 found() {
