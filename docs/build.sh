@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the documentation with mkdocs-material, without a network. Installs the two Debian packages if they are missing.
+# Builds the documentation with mkdocs-material, without a network. Installs its two Debian packages if need be.
 #
 #   docs/build.sh [FOLDER]     into FOLDER (default: build/docs); open FOLDER/index.html, no server is needed
 #

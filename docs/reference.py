@@ -59,5 +59,6 @@ def pages(programs):
     """The name and the text of each page of the reference."""
     for name in WHAT:
         yield name, of_manual(name, printed(programs / name, "--print-man"))
-    yield "ddprun-rendezvous", ("# ddprun-rendezvous\n\nA rendezvous outside the jobs. This is its `--help`.\n\n```text\n"
-                                + printed(programs / "ddprun-rendezvous", "--help") + "```\n")
+    help_text = printed(programs / "ddprun-rendezvous", "--help")
+    yield "ddprun-rendezvous", ("# ddprun-rendezvous\n\nA rendezvous outside the jobs. This is its `--help`.\n\n"
+                                f"```text\n{help_text}```\n")

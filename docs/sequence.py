@@ -17,7 +17,8 @@ def text(x, y, words, anchor="middle"):
 
 
 def box(x, y, width, words, kind):
-    return (f'<rect class="{kind}" x="{x - width / 2:.0f}" y="{y - NOTE + 6}" width="{width:.0f}" height="{NOTE}" rx="3"/>'
+    left, top = x - width / 2, y - NOTE + 6
+    return (f'<rect class="{kind}" x="{left:.0f}" y="{top}" width="{width:.0f}" height="{NOTE}" rx="3"/>'
             + text(x, y, words))
 
 
@@ -67,5 +68,6 @@ def svg(diagram):
             wide = 18 + LETTER * len(found[3])
             # A note that is wider than its column stays within the picture.
             parts.append(box(max(x, wide / 2 + 2), y, wide, found[3], "note"))
-    return (f'<div class="sequence"><svg viewBox="0 0 {width:.0f} {height + MARGIN:.0f}" style="min-width: {width * .6:.0f}px" '
-            f'role="img" aria-label="sequence diagram">' + "".join(parts) + "</svg></div>\n")
+    return (f'<div class="sequence"><svg viewBox="0 0 {width:.0f} {height + MARGIN:.0f}" '
+            f'style="min-width: {width * .6:.0f}px" role="img" aria-label="sequence diagram">'
+            + "".join(parts) + "</svg></div>\n")

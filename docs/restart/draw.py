@@ -14,14 +14,15 @@ PHASES = [("the others are stopped", "#c0392b", ("detected", "told", "stopped", 
           ("processes start", "#e08e0b", ("started",)),
           ("imports, until the ranks meet", "#8e5bb5", ("store contact",)),
           ("process group, snapshot, first step", "#2e86ab", ("progress",))]
-TITLES = {"warm": "restart as it is by default (--warm=auto)", "cold": "the same with --warm=off: each rank imports PyTorch again"}
+TITLES = {"warm": "restart as it is by default (--warm=auto)",
+          "cold": "the same with --warm=off: each rank imports PyTorch again"}
 
 
 def phases(lines):
     """Seconds of each phase, from ddprun's own account."""
     account = next(text for _, text in lines if text.startswith("lost in restarts: "))
-    seconds = {name: float(number) * UNITS[unit]
-               for number, unit, name in re.findall(r"([\d.]+) (ms|s|min) ([a-z ]+?)(?:,|$)", account.split(": ", 1)[1])}
+    found = re.findall(r"([\d.]+) (ms|s|min) ([a-z ]+?)(?:,|$)", account.split(": ", 1)[1])
+    seconds = {name: float(number) * UNITS[unit] for number, unit, name in found}
     return [sum(seconds[name] for name in names) for _, _, names in PHASES]
 
 
@@ -43,8 +44,9 @@ class Picture:
     def bar(self, begin, end, y, height, color):
         begin, end = max(begin, -BEFORE), min(end, self.end)
         if end > begin:
-            self.parts.append(f'<rect x="{self.x(begin):.1f}" y="{y:.1f}" width="{max((end - begin) * self.scale, .8):.1f}" '
-                              f'height="{height}" fill="{color}"/>')
+            width = max((end - begin) * self.scale, .8)
+            self.parts.append(f'<rect x="{self.x(begin):.1f}" y="{y:.1f}" width="{width:.1f}" height="{height}" '
+                              f'fill="{color}"/>')
 
     def rank(self, number, steps, y):
         """A bar for each step, with a gap behind it, so that the steps can be counted."""
@@ -67,7 +69,8 @@ class Picture:
         words, late = f"all ranks train again after {first_step(run):.2f} s", again > WIDTH / 2
         self.text(again - 8 if late else again + 6, y_phases + (29 if late else 12), words,
                   f'text-anchor="{"end" if late else "start"}"')
-        self.parts.append(f'<path d="M{self.x(0):.1f} {y + 6} V{y_phases + 18}" stroke="#c0392b" stroke-dasharray="4 3"/>')
+        self.parts.append(f'<path d="M{self.x(0):.1f} {y + 6} V{y_phases + 18}" stroke="#c0392b" '
+                          f'stroke-dasharray="4 3"/>')
         return y_phases + 60
 
     def axis(self, y):
@@ -91,8 +94,8 @@ def draw(recording):
         y = picture.panel(recording[kind], title, y)
     picture.axis(y - 24)
     picture.legend(y + 18)
-    picture.text(LEFT, y + 42, f"four ranks, DistributedDataParallel with Gloo; {recording['machine']}; {recording['date']}",
-                 'fill="#555"')
+    where = f"four ranks, DistributedDataParallel with Gloo; {recording['machine']}; {recording['date']}"
+    picture.text(LEFT, y + 42, where, 'fill="#555"')
     height = y + 56
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" '
             f'font-size="13" fill="#222"><title>A restart of four ranks, warm and cold</title>'

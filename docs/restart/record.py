@@ -28,8 +28,10 @@ def play(ddprun, python, warm):
             sys.exit(run.stderr)
         notes = [(pathlib.Path(folder) / str(rank)).read_text().split("\n")[:-1] for rank in range(RANKS)]
     crash = next(float(line.split()[0]) for line in notes[1] if line.endswith("crash"))
-    steps = [[(round(float(line.split()[0]) - crash, 4), *map(int, line.split()[1:]))
-              for line in lines if not line.endswith("crash") and float(line.split()[0]) > crash - 1] for lines in notes]
+    near = [[line.split() for line in lines if not line.endswith("crash") and float(line.split()[0]) > crash - 1]
+            for lines in notes]
+    steps = [[(round(float(at) - crash, 4), int(generation), int(step)) for at, generation, step in lines]
+             for lines in near]
     lines = [(round(moment(at) - crash, 3), text)
              for at, text in re.findall(r"^(\S+Z) ddprun: (.*)$", run.stderr, re.MULTILINE)]
     return {"steps": steps, "lines": lines}

@@ -5,7 +5,7 @@ export PATH=$work/bin:$bin:/usr/bin:$PATH # Debian's Python, for which the packa
 
 # Puts the pages together, and sets pages: their paths. What cannot exist here gets a stand-in in PATH.
 assemble() {
-    python3 "$root/docs/assemble.py" "$bin" "$work/pages" >"$work/assemble.out" 2>&1 || fail "the pages cannot be assembled"
+    python3 "$root/docs/assemble.py" "$bin" "$work/pages" >"$work/assemble.out" 2>&1 || fail "no pages"
     mapfile -t pages < <(cd "$work/pages" && find . -name '*.md' | sed 's,^\./,,' | grep -E -- "${PAGES:-.}" | sort)
     ((${#pages[@]})) || fail "no pages"
     mkdir "$work/bin"
@@ -16,7 +16,8 @@ assemble() {
 prepare() {
     mkdir "$3"
     cp "$docs/stand_ins/train.py" "$3"
-    python3 "$docs/blocks.py" "$work/pages/$1" "$2" "$3" >"$work/blocks" 2>"$work/blocks.err" || fail "$(<"$work/blocks.err")"
+    python3 "$docs/blocks.py" "$work/pages/$1" "$2" "$3" >"$work/blocks" 2>"$work/blocks.err" ||
+        fail "$1 cannot be read"
 }
 
 # What the comment before a block says: key, the comment's parts.

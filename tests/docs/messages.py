@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The messages of ddprun that need action, as its sources have them. What is known only at run time is "…".
 
-A message needs action if the sources say so: by the level of a note (warn, error), by the code of an error that a person
-sees (usage, unavailable, refused), or because the text itself says what to do ("…; give …", "… see …").
+A message needs action if the sources say so: by the level of a note (warn, error), by the code of an error that a
+person sees (usage, unavailable, refused), or because the text itself says what to do ("…; give …", "… see …").
 
     messages.py ROOT           prints them: FILE<tab>TEXT
     messages.py ROOT PAGE      fails if a message has no heading on the page; prints each that has none
@@ -22,11 +22,12 @@ BEGIN = re.compile(
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 # What tells people to do something, in any text.
 ACTION = re.compile(
-    r"; (?:give|use|choose|write|leave|see|start|raise|remove|move|put|let|set|exclude|tell|ask|end|enlarge|run|stop|go) "
-    r"|: see [a-z]|\bsee (?:ulimit|dmesg|df|ldd|nvidia-smi|quota)|\(ulimit -|--[a-z-]+=\w* (?:allows|admits|restarts|keeps)")
+    r"; (?:give|use|choose|write|leave|see|start|raise|remove|move|put|let|set|exclude|tell|ask|end|enlarge|run|go)"
+    r" |: see [a-z]|\bsee (?:ulimit|dmesg|df|ldd|nvidia-smi|quota)|\(ulimit -"
+    r"|--[a-z-]+=\w* (?:allows|admits|restarts|keeps)")
 # Texts of help, manual pages, pages and completions; and what only other programs read.
-NO_MESSAGES = re.compile(r"option_rows_|manual_sections|ctl_commands|ctl_text|ctl_completion|completion\.cc|daemon_options\.cc"
-                         r"|option_text|sbatch_text|launcher/page/page_|known_imports|metrics_text")
+NO_MESSAGES = re.compile(r"option_rows_|manual_sections|ctl_commands|ctl_text|ctl_completion|completion\.cc"
+                         r"|daemon_options\.cc|option_text|sbatch_text|launcher/page/page_|known_imports|metrics_text")
 # Parts of a longer message which is found where it begins, and why something was not tried, which needs nobody.
 PARTS = re.compile(r"agent/warm/|agent/node/operator_answers|base/system/careful_open|base/loop/child_program"
                    r"|in_slurm/slurm_calls|rendezvous/control/tunnel|rendezvous/store/client|warm_starts")

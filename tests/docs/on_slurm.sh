@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs each command of the documentation that is for Slurm, as it stands there, on the login node of a real cluster: page
-# by page, each in an empty folder. One cluster of three hosts with four GPUs each for all pages. Stand-ins: apptainer,
-# pyxis' options of srun, and the reader's own train.py. PAGES=PATTERN selects pages.
+# Runs each command of the documentation that is for Slurm, as it stands there, on the login node of a real cluster:
+# page by page, each in an empty folder. One cluster of three hosts with four GPUs each for all pages. Stand-ins:
+# apptainer, pyxis' options of srun, and the reader's own train.py. PAGES=PATTERN selects pages.
 source "$(dirname "${BASH_SOURCE[0]}")/../e2e/slurm_common.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun ddpctl ddprun-rendezvous
@@ -12,9 +12,10 @@ start_lab 3 4
 
 # Whether all workers of the job have said so: "rank 0 of 4, attempt 0".
 running() {
-    local all
+    local all world
     all=$(grep -ohsE 'rank [0-9]+ of [0-9]+, attempt 0' slurm-*.out) || return 1
-    [[ $(wc -l <<<"$all") == "$(sed 's/.* of \([0-9]*\),.*/\1/;q' <<<"$all")" ]]
+    world=${all##* of }
+    [[ $(wc -l <<<"$all") == "${world%%,*}" ]]
 }
 seen() { grep -qsE -- "$1" slurm-*.out; }
 # All jobs that were submitted in this page's folder have ended with 0.

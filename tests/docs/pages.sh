@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the documentation and looks at it: no warning of mkdocs; links and anchors lead somewhere; options exist; each
-# message that needs action has its entry; the picture is what the recording gives. Then a mistake of each kind is planted
-# in a copy, and must be found.
+# message that needs action has its entry; pictures and figures are what was recorded. Then a mistake of each kind is
+# planted in a copy, and must be found.
 source "$(dirname "${BASH_SOURCE[0]}")/../e2e/common.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun ddpctl ddprun-rendezvous
@@ -25,7 +25,8 @@ python3 "$docs/messages.py" "$root" "$page" >"$work/messages.out" || fail "these
 (($(python3 "$docs/messages.py" "$root" | wc -l) > 250)) || fail "the sources have hardly any message"
 
 say "the picture is what was recorded"
-"$root/docs/restart/draw.py" "$root/docs/restart/run.json" | cmp - "$root/docs/pages/pictures/restart.svg" || fail "draw it anew"
+"$root/docs/restart/draw.py" "$root/docs/restart/run.json" | cmp - "$root/docs/pages/pictures/restart.svg" ||
+    fail "draw it anew"
 
 say "no figure is invented: each stands in the results"
 figures() { # file: the numbers of its table of figures, the first column left out
@@ -35,7 +36,8 @@ results=("$root"/tests/bench/README.md "$root"/tests/bench/RESULTS*.md "$root/re
 for page in "$root/README.md" "$root/docs/pages/background/comparison.md"; do
     (($(figures "$page" | wc -l) > 15)) || fail "${page##*/} has no table of figures"
     for figure in $(figures "$page"); do
-        grep -qE "(^|[^0-9.,])${figure//./\\.}([^0-9,]|[.,]?$|[.,][^0-9])" "${results[@]}" || fail "${page##*/}: where is $figure from?"
+        grep -qE "(^|[^0-9.,])${figure//./\\.}([^0-9,]|[.,]?$|[.,][^0-9])" "${results[@]}" ||
+            fail "${page##*/}: where is $figure from?"
     done
 done
 
