@@ -61,9 +61,7 @@ TEST(Hostlist, IsBounded) {
     EXPECT_EQ(expand_hostlist("n[0-65535,0-65535,0-65535,0-65535,1]").error().sentence(),
               "more than 262144 hosts at character 35");
     // The number of hosts is allowed here, but each name repeats 300 characters.
-    std::string repeats(300, 'n');
-    repeats += "[0-65535]";
-    EXPECT_EQ(expand_hostlist(repeats).error().sentence(),
+    EXPECT_EQ(expand_hostlist(std::string(300, 'n') + "[0-65535]").error().sentence(),
               "a host name of more than 255 characters at character 1");
     // 17 brackets, and 16 are the limit.
     EXPECT_FALSE(expand_hostlist("n[1][1][1][1][1][1][1][1][1][1][1][1][1][1][1][1][1]"));
