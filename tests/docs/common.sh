@@ -23,12 +23,11 @@ prepare() {
 # What the comment before a block says: key, the comment's parts.
 values_of() { tr '\t' '\n' <<<"$2" | sed -n "s/^$1=//p"; }
 value_of() { values_of "$1" "$2" | head -n 1; }
-says_key() { tr '\t' '\n' <<<"$2" | grep -qE "^$1="; }
 
-# Checks that all patterns of a block are in its output: the comment's parts, files…
+# Checks that all patterns of a block are in its output: the comment's parts, file.
 expect_seen() {
     local pattern
     while read -r pattern; do
-        [[ -z $pattern ]] || cat "${@:2}" | grep -qE -- "$pattern" || fail "not seen: $pattern"
+        [[ -z $pattern ]] || has "$2" "$pattern" || fail "not seen: $pattern"
     done < <(values_of see "$1")
 }
