@@ -17,35 +17,36 @@ def words(text):
     return re.sub(r"([\\`*_<\[])", r"\\\1", re.sub(r"\\f[IRB]", "", plain(text)))
 
 
-def anchor(term):
-    """--nnodes=N|MIN:MAX is found under #nnodes, `status` under #status."""
+def anchor(term, command=""):
+    """--nnodes=N|MIN:MAX is found under #nnodes, `logs RANK` under #logs, and its option under #logs-follow."""
     names = re.findall(r"--([a-z0-9-]+)", term) or [re.split(r"[ =,]", term)[0].lower()]
-    return names[0]
+    return command + names[0]
 
 
-def entry(term, what, level):
-    return f"{'#' * level} `{term}` {{#{anchor(term)}}}\n\n{what}\n\n" if term.startswith("-") else \
-        f"`{term}`\n\n:   {what}\n\n"
+def entry(term, what, command):
+    if term.startswith("-"):
+        return f"#### `{term}` {{#{anchor(term, command)}}}\n\n{what}\n\n"
+    return f"`{term}`\n\n:   {what}\n\n"
 
 
 def of_manual(name, manual):
     """A manual page in roff's man macros as a page of the site."""
-    result, heading = [f"# {name}\n\n{WHAT[name]}\n\n"], ""
+    result, heading, command = [f"# {name}\n\n{WHAT[name]}\n\n"], "", ""
     lines = iter(manual.splitlines())
     for line in lines:
         if line.startswith(".SH "):
-            heading = line[4:].capitalize()
+            heading, command = line[4:].capitalize(), ""
             if heading in ("Name", "Synopsis"):
                 heading = ""
             elif heading != "Description":
                 result.append(f"## {heading}\n\n")
         elif line.startswith(".SS "):
             title = plain(line[4:])
-            code = heading == "Commands"
-            result.append(f"### `{title}` {{#{anchor(title)}}}\n\n" if code else f"### {title}\n\n")
+            command = anchor(title) + "-" if heading == "Commands" else ""
+            result.append(f"### `{title}` {{#{anchor(title)}}}\n\n" if command else f"### {title}\n\n")
         elif line == ".TP":
             term = plain(next(lines)[3:])
-            result.append(entry(term, words(next(lines)), 4))
+            result.append(entry(term, words(next(lines)), command))
         elif heading and not line.startswith("."):
             result.append(words(line) + "\n\n")
     return "".join(result)

@@ -41,6 +41,11 @@ for page in "$root/README.md" "$root/docs/pages/background/comparison.md"; do
     done
 done
 
+say "the first page of the repository has the script of the first page here"
+while read -r line; do
+    grep -qxF -- "$line" "$root/README.md" || fail "README.md has not: $line"
+done < <(sed -n '/title="train.sbatch"/,/^```$/p' "$work/pages/index.md" | sed '1d;$d')
+
 say "a planted mistake of each kind is found"
 # What must be said, and the command that plants it.
 found() {
