@@ -6,7 +6,7 @@ import time
 options = argparse.ArgumentParser()
 options.add_argument("--epochs", type=int, default=3)
 options.add_argument("--seed", type=int, default=0)
-args = options.parse_args()
+args, _ = options.parse_known_args()
 rank, world, attempt = os.environ["RANK"], os.environ["WORLD_SIZE"], int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 print(f"rank {rank} of {world}, attempt {attempt}, seed {args.seed}", flush=True)
 progress = os.fdopen(int(os.environ["DDPRUN_PROGRESS_FD"]), "w", 1)
