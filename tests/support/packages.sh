@@ -6,13 +6,15 @@
 BUILD_PACKAGES=(cmake ninja-build g++ pkg-config libboost1.81-dev libprotobuf-dev protobuf-compiler nlohmann-json3-dev
     libgrpc++-dev protobuf-compiler-grpc libc-ares-dev libre2-dev zlib1g-dev libgloo-dev libssl-dev libxxhash-dev
     libtomlplusplus-dev)
-# What builds the documentation.
-DOCS_PACKAGES=(mkdocs mkdocs-material)
 # What the tests need besides: tools that they start (etcd, Slurm, shells, Python with torch), and clang for the
 # fuzzers.
 TEST_PACKAGES=(libgtest-dev libgmock-dev etcd-server etcd-client procps util-linux mount e2fsprogs binutils iproute2 nftables slurm-wlm munge
     openssl groff-base zsh fish tcsh python3-torch python3-numpy python3-venv python3-matplotlib debootstrap clang
-    libclang-rt-14-dev jq strace chromium prometheus "${DOCS_PACKAGES[@]}")
+    libclang-rt-14-dev jq strace chromium prometheus)
+
+# What builds the documentation, and so what its tests need, too.
+DOCS_PACKAGES=(mkdocs mkdocs-material)
+TEST_PACKAGES+=("${DOCS_PACKAGES[@]}")
 
 # Prints the packages that are not installed, one a line.
 missing_packages() {
