@@ -10,7 +10,7 @@ BUILD_PACKAGES=(cmake ninja-build g++ pkg-config libboost1.81-dev libprotobuf-de
 # fuzzers.
 TEST_PACKAGES=(libgtest-dev libgmock-dev etcd-server etcd-client procps util-linux mount e2fsprogs binutils iproute2 nftables slurm-wlm munge
     openssl groff-base zsh fish tcsh python3-torch python3-numpy python3-venv python3-matplotlib debootstrap clang
-    libclang-rt-14-dev jq strace chromium prometheus)
+    libclang-rt-14-dev jq strace mpich libmpich-dev chromium prometheus)
 
 # Prints the packages that are not installed, one a line.
 missing_packages() {
