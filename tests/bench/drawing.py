@@ -59,14 +59,15 @@ def lines(axes, series, x, y):
 
 def groups(axes, table, unit):
     """Grouped bars: {group: {subject: value}}."""
-    subjects = list(dict.fromkeys(subject for bars in table.values() for subject in bars))
-    width = 0.8 / len(subjects)
-    for index, subject in enumerate(subjects):
-        at = [place + (index - (len(subjects) - 1) / 2) * width for place, bars in enumerate(table.values())
-              if subject in bars]
-        heights = [bars[subject] for bars in table.values() if subject in bars]
-        drawn = axes.bar(at, heights, width * 0.92, label=subject, color=COLOURS.get(subject))
-        axes.bar_label(drawn, [f"{height:.3g}" for height in heights], fontsize=7, padding=2)
+    width, named = 0.8 / max(map(len, table.values())), set()
+    for place, bars in enumerate(table.values()):
+        for index, (subject, height) in enumerate(bars.items()):
+            # A label that begins with "_" stands in no legend.
+            label = f"_{subject}" if subject in named else subject
+            at = place + (index - (len(bars) - 1) / 2) * width
+            drawn = axes.bar(at, height, width * 0.92, label=label, color=COLOURS.get(subject))
+            axes.bar_label(drawn, [f"{height:.3g}"], fontsize=7, padding=2)
+            named.add(subject)
     axes.set_xticks(range(len(table)), table)
     axes.set_ylabel(unit)
     axes.margins(y=0.15)
@@ -110,7 +111,8 @@ def store(axes, figures):
         peers = [found[name] for name in ("torch-libuv", "torch-poll") if name in found]
         if peers and "ddprun" in found:
             best = max(peers) if "/s" in measure else min(peers)
-            table[words] = {name: speed(measure, found[name], best) for name in ("ddprun", "floor") if name in found}
+            table[words] = {name: speed(measure, found[name], best) for name in ("ddprun", "redis", "floor")
+                            if name in found}
     groups(axes, table, "times as fast as the better of PyTorch's two")
     axes.axhline(1, color=COLOURS["torchrun"], linewidth=1)
     axes.tick_params(axis="x", labelrotation=35)
@@ -133,6 +135,7 @@ def snapshots(axes, figures):
             table[match[1].replace(" beside", "\nbeside")] = found
     groups(axes, table, "GB/s")
     axes.set(yscale="log", title="snapshots")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
 def scaling(axes, figures):

@@ -80,7 +80,7 @@ def elastic(name):
 
 
 def command(name, workers, worker, options=(), timed=None):
-    """The command line that starts so many workers with a launcher. timed: a file that gets the launcher's two times."""
+    """The command line that starts so many workers with a launcher. timed: a file for the launcher's two times."""
     # The stopwatch starts the launcher itself, so Python's own time is not in the result.
     watch = tool("timed", timed) if timed else []
     if name == "floor":
