@@ -62,6 +62,15 @@ class Verdicts(unittest.TestCase):
         met = judge(goal, Row("m", "ddprun", [1]))
         self.assertEqual((met.state, met.reason), (verdicts.MET, ""))
 
+    def test_a_limit_counts_only_where_the_subject_that_shows_it_misses_the_goal_too(self):
+        goal = Goal("m", 0.8, ("torch",), reason="the loopback", limit="floor")
+        rows = [Row("m", "ddprun", [95]), Row("m", "torch", [100])]
+        found = judge(goal, *rows, Row("m", "floor", [90]))
+        self.assertEqual((found.state, found.reason), (verdicts.LIMITED, "the loopback: floor is at 0.90"))
+        found = judge(goal, *rows, Row("m", "floor", [70]))
+        self.assertEqual((found.state, found.reason), (verdicts.MISSED, "floor is at 0.70, so it can be reached"))
+        self.assertEqual(judge(goal, *rows).state, verdicts.LIMITED)
+
     def test_what_is_missing_says_so_and_is_never_met(self):
         ours, peer = Row("m", "ddprun", [1]), Row("m", "torchrun", [5])
         for rows, what in (([], "no figure of ddprun"), ([peer], "no figure of ddprun"),
@@ -81,7 +90,7 @@ class Verdicts(unittest.TestCase):
         rows = [Row("start (ms)", "ddprun", [1, 2, 3]), Row("start (ms)", "torchrun", [40])]
         line = verdicts.verdict_table(verdicts.judge([Goal("start (ms)", 0.1, ("torchrun",))], rows)).splitlines()[2]
         self.assertEqual(
-            line, "| start (ms) | at most 0.10 of torchrun | 2 (1 to 3, 3) | torchrun 40 | 1/20 | met |  |")
+            line, "| start (ms) | at most 0.1 of torchrun | 2 (1 to 3, 3) | torchrun 40 | 1/20 | met |  |")
 
     def test_the_summary_counts_each_goal_once(self):
         rows = [Row("a", "ddprun", [1]), Row("b", "ddprun", [9]), Row("c", "ddprun", [9])]

@@ -10,8 +10,8 @@ goodput, the share of the time that went into steps which counted.
     tests/bench/soak.py --minutes 60 --seed 4711
     tests/bench/soak.py --pytorch --python build/torch-venv/bin/python
 
-The same seed draws the same faults; when they come depends on the machine. Exit code: 0 if nothing was found, 1 if something was, 77 if
-there is no torch for --pytorch.
+The same seed draws the same faults; when they come depends on the machine. Exit code: 0 if nothing was found, 1 if
+something was, 77 if there is no torch for --pytorch.
 """
 import argparse
 import json
@@ -124,12 +124,14 @@ class Soak:
 
 def weights(job, steps, snapshots):
     """The result of a job that trains to this step, or has trained already, in a folder or file of snapshots."""
-    words = [job.ddprun, "--standalone", f"--nproc-per-node={len(job.nodes)}", *job.training.reference(snapshots, steps)]
+    training = job.training.reference(snapshots, steps)
+    words = [job.ddprun, "--standalone", f"--nproc-per-node={len(job.nodes)}", *training]
     run = subprocess.run(list(map(str, words)), capture_output=True, text=True, stdin=subprocess.DEVNULL,
                          env=job.environment(0) | {"GLOO_SOCKET_IFNAME": "lo"})
     found = set(job.training.result.findall(run.stdout + run.stderr))
     if run.returncode or len(found) != 1:
-        job.problems.append(f"training to step {steps} ended with {run.returncode}, {sorted(found)}: {run.stderr[-500:]}")
+        job.problems.append(f"training to step {steps} ended with {run.returncode} and {sorted(found)}: "
+                            f"{run.stderr[-500:]}")
         return ""
     return found.pop()
 
@@ -169,7 +171,8 @@ def main():
     hosts = Hosts()
     training = PyTorch(python, folder) if chosen.pytorch else Train(binaries, folder)
     job = Job(binaries, folder, training, hosts)
-    print(f"seed {chosen.seed}, {chosen.minutes:g} minutes, {'hosts' if hosts.real else 'loopback'}, {folder}", flush=True)
+    where = "hosts" if hosts.real else "loopback"
+    print(f"seed {chosen.seed}, {chosen.minutes:g} minutes, {where}, {folder}", flush=True)
     try:
         found = Soak(job, Plan(random.Random(chosen.seed), hosts.real), chosen.minutes).run()
         look_at_what_is_left(job)

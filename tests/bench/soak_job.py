@@ -67,8 +67,8 @@ class Train:
         self.program, self.snapshots = binaries / "train", folder / "snapshots"
 
     def command(self, snapshots=None, steps=FOREVER, step_ms=20, every=10):
-        return [self.program, "--steps", steps, "--snapshot-every", every, "--snapshot-dir", snapshots or self.snapshots,
-                "--step-time-ms", step_ms, "--log-every", 1000, "--timeout", 60]
+        return [self.program, "--steps", steps, "--snapshot-every", every, "--snapshot-dir",
+                snapshots or self.snapshots, "--step-time-ms", step_ms, "--log-every", 1000, "--timeout", 60]
 
     def reference(self, snapshots, steps):
         """An undisturbed run, as fast as it goes."""

@@ -28,29 +28,44 @@ def _judge(goal, samples):
     ours = samples.get(goal.subject)
     if not ours:
         return Verdict(goal, MISSING, [], reason=f"no figure of {goal.subject}")
-    middle = statistics.median(ours)
     if not goal.peers:
-        return _against(goal, ours, middle, "", None)
+        return _against(goal, samples, 1, "", None)
     medians = {name: statistics.median(samples[name]) for name in goal.peers if samples.get(name)}
     if not medians:
         return Verdict(goal, MISSING, ours, reason=f"no figure of {' or '.join(goal.peers)}")
     best = (max if goal.more else min)(medians, key=medians.get)
     if medians[best] <= 0:
         return Verdict(goal, MISSING, ours, best, medians[best], reason=f"no ratio to {best}'s {show(medians[best])}")
-    return _against(goal, ours, middle / medians[best], best, medians[best])
+    return _against(goal, samples, medians[best], best, medians[best])
 
 
-def _against(goal, ours, value, peer, peer_figure):
-    reached = value >= goal.bound if goal.more else value <= goal.bound
-    if reached:
-        return Verdict(goal, MET, ours, peer, peer_figure, value)
-    return Verdict(goal, LIMITED if goal.reason else MISSED, ours, peer, peer_figure, value, goal.reason)
+def _against(goal, samples, one, peer, peer_figure):
+    """The verdict of a figure, in parts of `one`."""
+    value_of = lambda name: statistics.median(samples[name]) / one
+    reached = lambda value: value >= goal.bound if goal.more else value <= goal.bound
+    value = value_of(goal.subject)
+    made = lambda state, reason="": Verdict(goal, state, samples[goal.subject], peer, peer_figure, value, reason)
+    if reached(value):
+        return made(MET)
+    if not goal.reason:
+        return made(MISSED)
+    if not samples.get(goal.limit):
+        return made(LIMITED, goal.reason)
+    shown = f"{goal.limit} is at {ratio(value_of(goal.limit))}"
+    if reached(value_of(goal.limit)):
+        return made(MISSED, f"{shown}, so it can be reached")
+    return made(LIMITED, f"{goal.reason}: {shown}")
 
 
 def asked(goal):
     """A goal in words."""
-    bound = f"{'at least' if goal.more else 'at most'} {ratio(goal.bound) if goal.peers else show(goal.bound)}"
+    bound = f"{'at least' if goal.more else 'at most'} {_fraction(goal.bound) if goal.peers else show(goal.bound)}"
     return f"{bound} of {_best_of(goal.peers)}" if goal.peers else bound
+
+
+def _fraction(bound):
+    # A bound of 0.999 must not read as 1.00.
+    return f"{bound:.3g}" if bound >= 0.1 else ratio(bound)
 
 
 def _best_of(peers):

@@ -18,8 +18,8 @@ class Limits(unittest.TestCase):
 
     def test_a_count_above_its_limit_fails_in_one_line_with_both_numbers(self):
         known = {"calls": (100, "system calls")}
-        self.assertEqual(limits.verdict("calls", 101, known),
-                         ("FAILED: system calls: 101, more than the limit of 100 (calls in tests/data/limits.txt)", False))
+        line = "FAILED: system calls: 101, more than the limit of 100 (calls in tests/data/limits.txt)"
+        self.assertEqual(limits.verdict("calls", 101, known), (line, False))
         self.assertEqual(limits.verdict("calls", 100, known), ("system calls: 100, at most 100", True))
 
     def test_a_limit_that_guards_nothing_any_more_is_told(self):
