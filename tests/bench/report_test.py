@@ -181,6 +181,13 @@ class Order(unittest.TestCase):
     def test_the_rounds_come_to_an_end(self):
         self.assertEqual(len(played(run.Rounds(measures("a"), quick=False, end=10**6), 0)), run.MOST_ROUNDS)
 
+    def test_what_is_asked_for_by_its_name_is_in_a_quick_run_too(self):
+        chosen = measures("a", "b")
+        chosen[1].quick = False
+        self.assertEqual(played(run.Rounds(chosen, quick=True, end=10), 10), ["a"])
+        self.assertEqual(played(run.Rounds(run.asked_for(chosen, ["b"]), quick=True, end=10), 10), ["b"])
+        self.assertEqual(run.asked_for(chosen, []), chosen)
+
     def test_every_measure_is_a_script_of_this_folder(self):
         for each in run.WITH_SLURM + run.ALONE:
             self.assertTrue((run.HERE / f"{each.name}.py").exists(), each.name)

@@ -6,14 +6,16 @@ rounds go on while there is time. run.sh installs and builds what this needs.
 """
 import datetime
 import importlib
+import importlib.util
 import os
 import platform
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import drawing
 import goals
 import report
 import subjects
@@ -108,6 +110,11 @@ def output_of(*words):
         return ""
 
 
+def asked_for(measures, only):
+    """The measures of these names; all where there are none. What is asked for by its name is in a quick run, too."""
+    return [replace(each, quick=True) for each in measures if each.name in only] if only else measures
+
+
 def machine():
     """What the figures were taken on, and when."""
     model = next((line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
@@ -147,9 +154,14 @@ def command_line():
     chosen = parser.parse_args()
     chosen.subjects = chosen.subjects.split(",")
     known = [each.name for each in WITH_SLURM + ALONE]
-    chosen.only = chosen.only.split(",") if chosen.only else known
+    chosen.only = chosen.only.split(",") if chosen.only else []
     if unknown := set(chosen.only) - set(known):
         parser.error(f"no measure {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    # Known before minutes of measuring, and not after them.
+    if (chosen.results or chosen.plots) and not importlib.util.find_spec("matplotlib"):
+        parser.error("the plots need matplotlib: install python3-matplotlib, or start run.sh")
+    if chosen.json and not os.access(Path(chosen.json).absolute().parent, os.W_OK):
+        parser.error(f"--json={chosen.json}: its folder cannot be written")
     return chosen
 
 
@@ -160,18 +172,16 @@ def main():
     seconds = QUICK if options.quick else FULL
     rows, failed = [], []
     for measures, share in ((WITH_SLURM, SLURMS_SHARE), (ALONE, 1)):
-        chosen = [each for each in measures if each.name in options.only]
-        found, broken = play(Rounds(chosen, options.quick, begun + share * seconds), options)
+        found, broken = play(Rounds(asked_for(measures, options.only), options.quick, begun + share * seconds), options)
         rows, failed = rows + found, failed + broken
         subjects.lab_down()
     rows = report.merged(rows)
     about["seconds"], about["load_after"] = round(time.monotonic() - begun), round(os.getloadavg()[0], 1)
-    measured = goals.GOALS if options.only == [each.name for each in WITH_SLURM + ALONE] else [
-        goal for goal in goals.GOALS if any(row.measure == goal.measure for row in rows)]
-    judged = verdicts.judge(measured, rows)
+    # What was not asked for is not missing.
+    measured = {row.measure for row in rows}
+    judged = verdicts.judge([goal for goal in goals.GOALS if goal.measure in measured or not options.only], rows)
     plots = []
     if options.results or options.plots:
-        import drawing
         plots = drawing.draw(rows, HERE / "plots" if options.results else Path(options.plots))
     if options.json:
         Path(options.json).write_text(verdicts.as_json(about, rows, judged, subjects.notes))
