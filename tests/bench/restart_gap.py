@@ -105,15 +105,29 @@ def phases(where, generation):
     return found | {"crash to first resumed step (s)": ends[-1] - crashed}
 
 
+def prepared(name, where):
+    """Whether what is prepared while a job trains is there: the server, with what the first steps have imported, too.
+    It looks for that a second after the first progress, and then writes down what it knows for the next job."""
+    if WARM.get(name, "off") == "off":
+        return True
+    noted = where / "noted.0.1"
+    if b"is ready after" not in (where / "log").read_bytes() or not noted.exists():
+        return False
+    first_step = json.loads(noted.read_text())["first step"]
+    memory = Path(os.environ["XDG_CACHE_HOME"], "ddprun", "imports")
+    written = max((path.stat().st_mtime for path in memory.rglob("*") if path.is_file()), default=0)
+    # An earlier job of the same script has written down the same: then there is nothing to see.
+    return written > first_step + 1 or time.time() > first_step + 20
+
+
 def play(name, crashes, where):
     """A job with so many crashes: what it took from its begin, and its memory at the end."""
     (where / "train.py").write_text(SCRIPT)
     begun = time.time()
     with open(where / "log", "wb") as log:
         process = start([*command(name, crashes), where / "train.py", where, crashes], stderr=log)
-    prepared = lambda: name not in WARM or WARM[name] == "off" or b"is ready after" in (where / "log").read_bytes()
     over = lambda: process.poll() is not None
-    wait_until(lambda: prepared() or over(), 60, 0.02)
+    wait_until(lambda: prepared(name, where) or over(), 120, 0.02)
     (where / "prepared").touch()
     wait_until(lambda: (where / "done").exists() or over(), 60 + 30 * crashes, 0.02)
     memory = pss(process.pid)
