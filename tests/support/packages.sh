@@ -14,6 +14,10 @@ TEST_PACKAGES=(libgtest-dev libgmock-dev etcd-server etcd-client procps util-lin
 # What tests/bench/run.sh compares with, and what draws its plots.
 BENCH_PACKAGES=(redis-server openmpi-bin slurm-wlm munge python3-venv python3-matplotlib iproute2 procps util-linux)
 
+# What builds the documentation, and so what its tests need, too.
+DOCS_PACKAGES=(mkdocs mkdocs-material)
+TEST_PACKAGES+=("${DOCS_PACKAGES[@]}")
+
 # Prints the packages that are not installed, one a line.
 missing_packages() {
     local package
