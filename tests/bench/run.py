@@ -170,6 +170,9 @@ def main():
     workplace.isolate()
     about, begun = machine(), time.monotonic()
     seconds = QUICK if options.quick else FULL
+    if options.quick and not options.only:
+        left_out = ", ".join(each.name for each in WITH_SLURM + ALONE if not each.quick)
+        subjects.note(f"a quick run leaves out {left_out}, and the largest sizes")
     rows, failed = [], []
     for measures, share in ((WITH_SLURM, SLURMS_SHARE), (ALONE, 1)):
         found, broken = play(Rounds(asked_for(measures, options.only), options.quick, begun + share * seconds), options)
