@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cctype>
 
 #include "trainer/group/operation.h"
 
@@ -183,16 +183,31 @@ std::vector<int> GlooMeeting::silent_ranks() {
     return silent;
 }
 
+// A sentence of Gloo's names an address. Whose it is stands before it.
+std::string GlooMeeting::with_rank(const std::string& sentence) const {
+    for (std::size_t rank = 0; rank < places_.size(); ++rank) {
+        const std::string& place = places_[rank];
+        const auto space = place.find(' ');
+        if (space == std::string::npos) continue;
+        const std::string address = place.substr(space + 1);
+        const auto at = sentence.find(address);
+        // The port must end here: "[10.0.0.7]:471" is also the beginning of "[10.0.0.7]:4711".
+        if (at == std::string::npos || std::isdigit(sentence.c_str()[at + address.size()]))
+            continue;
+        return "rank " + std::to_string(rank) + " on " + place.substr(0, space) + ": " + sentence;
+    }
+    return sentence;
+}
+
 // Only the first rank that gives up tells the others, so that N ranks do not write N × N words.
 Error GlooMeeting::failure(const Error& reason) {
     const int rank = context_.rank.value, size = context_.world_size;
-    const std::string me = "rank " + std::to_string(rank);
+    const std::string me = "rank " + std::to_string(rank), why = with_rank(reason.sentence());
     const auto failed = store_.add(kFailed, 1);
     const bool first = failed && *failed == 1;
     (void)store_.set(kAlive + std::to_string(rank), "1");
     for (int other = 0; first && other < size; ++other)
-        if (other != rank)
-            (void)store_.set(kMeeting + std::to_string(other), me + ": " + reason.sentence());
+        if (other != rank) (void)store_.set(kMeeting + std::to_string(other), me + ": " + why);
     // Ends the waiting for addresses that will not come.
     if (!mesh_) (void)store_.set(kAddresses + std::to_string(rank), "");
     const auto silent = failed ? silent_ranks() : std::vector<int>();
@@ -201,7 +216,7 @@ Error GlooMeeting::failure(const Error& reason) {
     const std::string who = me + " of " + std::to_string(size) + " cannot connect: ";
     if (!silent.empty()) return Error(ErrorCode::timed_out, who + name_missing(silent));
     std::lock_guard lock(mutex_);
-    return told_.empty() ? Error(reason.code(), who + reason.sentence())
+    return told_.empty() ? Error(reason.code(), who + why)
                          : Error(ErrorCode::closed, who + "another rank has given up, " + told_);
 }
 

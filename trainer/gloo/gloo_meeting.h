@@ -71,6 +71,7 @@ class GlooMeeting {
     void throw_if_over();
     std::vector<char> read_addresses(int other);
     std::vector<int> silent_ranks();
+    std::string with_rank(const std::string& sentence) const;
     std::string name_missing(const std::vector<int>& ranks) const;
 
     const Context& context_;
