@@ -14,9 +14,8 @@ namespace ddprun::trainer {
 namespace {
 
 constexpr char kAddresses[] = "gloo/addresses/", kMeeting[] = "gloo/meeting/",
-               kFailed[] = "gloo/failed", kAlive[] = "gloo/alive/";
-// The word for a rank that is connected. Any other is the reason why a rank has given up.
-constexpr char kConnected[] = "connected";
+               kFailed[] = "gloo/failed", kAlive[] = "gloo/alive/", kVerdict[] = "gloo/verdict";
+constexpr char kConnected[] = "connected", kGivenUp[] = "given up";
 // How long a rank that gives up waits, in all, for the others to say that they are alive.
 constexpr auto kOthersSay = std::chrono::milliseconds(1000);
 
@@ -86,13 +85,12 @@ void GlooMeeting::wait_for_end() {
     const auto word = own_->get(kMeeting + me, left());
     if (word && *word == kConnected) return;
     (void)own_->set(kAlive + me, "1");
-    end_waits(word ? *word : "");
+    end_waits();
 }
 
-void GlooMeeting::end_waits(const std::string& told) {
+void GlooMeeting::end_waits() {
     std::lock_guard lock(mutex_);
     over_ = true;
-    told_ = told;
     if (end_waits_) end_waits_();
 }
 
@@ -199,25 +197,39 @@ std::string GlooMeeting::with_rank(const std::string& sentence) const {
     return sentence;
 }
 
-// Only the first rank that gives up tells the others, so that N ranks do not write N × N words.
-Error GlooMeeting::failure(const Error& reason) {
-    const int rank = context_.rank.value, size = context_.world_size;
-    const std::string me = "rank " + std::to_string(rank), why = with_rank(reason.sentence());
+// The first rank that gives up decides what all ranks report, so that they name the same ranks, and
+// N ranks do not write N × N words.
+Error GlooMeeting::failure(const Error& reason, Cause cause) {
     const auto failed = store_.add(kFailed, 1);
-    const bool first = failed && *failed == 1;
-    (void)store_.set(kAlive + std::to_string(rank), "1");
-    for (int other = 0; first && other < size; ++other)
-        if (other != rank) (void)store_.set(kMeeting + std::to_string(other), me + ": " + why);
-    // Ends the waiting for addresses that will not come.
-    if (!mesh_) (void)store_.set(kAddresses + std::to_string(rank), "");
-    const auto silent = failed ? silent_ranks() : std::vector<int>();
-    for (int other : silent)
-        if (first) (void)store_.set(kAddresses + std::to_string(other), "");
-    const std::string who = me + " of " + std::to_string(size) + " cannot connect: ";
-    if (!silent.empty()) return Error(ErrorCode::timed_out, who + name_missing(silent));
-    std::lock_guard lock(mutex_);
-    return told_.empty() ? Error(reason.code(), who + why)
-                         : Error(ErrorCode::closed, who + "another rank has given up, " + told_);
+    // Ends the others' waiting for addresses that will not come.
+    if (!mesh_) (void)store_.set(kAddresses + std::to_string(context_.rank.value), "");
+    const Error verdict = !failed        ? reason
+                          : *failed == 1 ? tell_others(reason, cause)
+                                         : hear_verdict(reason);
+    return Error(verdict.code(), "rank " + std::to_string(context_.rank.value) + " of " +
+                                     std::to_string(context_.world_size) +
+                                     " cannot connect: " + verdict.sentence());
+}
+
+// The verdict is the code as a letter, and the sentence.
+Error GlooMeeting::tell_others(const Error& reason, Cause cause) {
+    const int rank = context_.rank.value, size = context_.world_size;
+    for (int other = 0; other < size; ++other)
+        if (other != rank) (void)store_.set(kMeeting + std::to_string(other), kGivenUp);
+    const auto silent = cause == Cause::here ? std::vector<int>() : silent_ranks();
+    for (int other : silent) (void)store_.set(kAddresses + std::to_string(other), "");
+    const Error verdict = silent.empty() ? Error(reason.code(), with_rank(reason.sentence()))
+                                         : Error(ErrorCode::timed_out, name_missing(silent));
+    const std::string by = silent.empty() ? "rank " + std::to_string(rank) + " gave up: " : "";
+    (void)store_.set(kVerdict, static_cast<char>('a' + static_cast<int>(verdict.code())) + by +
+                                   verdict.sentence());
+    return verdict;
+}
+
+Error GlooMeeting::hear_verdict(const Error& reason) {
+    auto word = store_.get(kVerdict, 3 * kOthersSay);
+    if (!word || word->empty()) return reason;
+    return Error(static_cast<ErrorCode>(word->front() - 'a'), word->substr(1));
 }
 
 std::string GlooMeeting::name_missing(const std::vector<int>& ranks) const {

@@ -5,14 +5,16 @@
 // a hanging one keeps others waiting. So a thread waits meanwhile, over a connection of its own to
 // the store, for the deadline or for the word of a rank that gives up. It then closes Gloo's
 // connections, which ends this rank's waits, and says in the store that this rank is alive. The
-// ranks that say nothing are the missing ones, not those for which this rank happened to wait. So
-// all ranks end at once, and all name the same ranks.
+// first rank that gives up takes those that say nothing for the missing ones, not the one for which
+// it happened to wait, and all ranks report what it found. So all end at once, and name the same
+// ranks.
 //
 // Keys in the group's store:
 //   gloo/addresses/R   host name of rank R, and its address for each other rank
 //   gloo/meeting/R     ends the waiting of rank R: it is connected, or another rank has given up
-//   gloo/failed        counter: how many ranks have given up; the first one tells the others
-//   gloo/alive/R       rank R has heard that the meeting is over
+//   gloo/failed        counter: how many ranks have given up
+//   gloo/alive/R       rank R is there
+//   gloo/verdict       what the first rank that gave up has found
 //
 // Threads: one, beside its own. Errors: timed_out, with the missing ranks; closed, unavailable.
 #pragma once
@@ -61,16 +63,23 @@ class GlooMeeting {
     // All ranks are connected. Returns the thread's connection to the store.
     std::unique_ptr<Store> close();
 
+    // Where the cause of a failure is looked for.
+    enum class Cause {
+        here,       // it is known: this rank cannot begin
+        elsewhere,  // ranks may be missing
+    };
     // Gives up, tells the other ranks, and composes the error.
-    Error failure(const Error& reason);
+    Error failure(const Error& reason, Cause cause);
 
   private:
     class Mesh;
     void wait_for_end();
-    void end_waits(const std::string& told);
+    void end_waits();
     void throw_if_over();
     std::vector<char> read_addresses(int other);
     std::vector<int> silent_ranks();
+    Error tell_others(const Error& reason, Cause cause);
+    Error hear_verdict(const Error& reason);
     std::string with_rank(const std::string& sentence) const;
     std::string name_missing(const std::vector<int>& ranks) const;
 
@@ -84,7 +93,6 @@ class GlooMeeting {
     std::vector<std::string> places_;  // of each rank that has come: host name and address
     std::mutex mutex_;                 // of those below
     bool over_ = false;
-    std::string told_;  // why another rank has given up; empty: none has
     std::function<void()> end_waits_;
 };
 

@@ -74,7 +74,11 @@ Result<std::shared_ptr<::gloo::transport::Device>> make_device(const Context& co
         if (!address) return address.error();
         where.hostname = *address;
     }
-    return ::gloo::transport::tcp::CreateDevice(where);
+    try {
+        return ::gloo::transport::tcp::CreateDevice(where);
+    } catch (const std::exception& problem) {
+        return error_of_gloo(problem);
+    }
 }
 
 }  // namespace
@@ -90,7 +94,7 @@ Result<std::unique_ptr<GlooMesh>> GlooMesh::connect(const Context& context, Stor
     if (auto begun = meeting.begin(); !begun) return begun.error();
     try {
         auto device = make_device(context);
-        if (!device) return meeting.failure(device.error());
+        if (!device) return meeting.failure(device.error(), GlooMeeting::Cause::here);
         // Gloo does not hand out its descriptors. They are among those that are new after
         // connecting.
         const auto before = connected_sockets();
@@ -101,7 +105,7 @@ Result<std::unique_ptr<GlooMesh>> GlooMesh::connect(const Context& context, Stor
         mesh->goodbyes_ = meeting.close();
         if (auto done = mesh->watch(); !done) return done.error();
     } catch (const std::exception& problem) {
-        return meeting.failure(error_of_gloo(problem));
+        return meeting.failure(error_of_gloo(problem), GlooMeeting::Cause::elsewhere);
     }
     return mesh;
 }
