@@ -1,5 +1,5 @@
-# The library ddprun_release, which knows what this build is (base/release.h). It is one small file, which each build looks
-# at and changes only when the commit has: a commit costs a link, and compiles nothing else again.
+# The library ddprun_release, which knows what this build is (base/release.h). It is one small file, which each build
+# looks at and changes only when the commit has: a commit costs a link, and compiles nothing else again.
 set(release ${PROJECT_BINARY_DIR}/this_release.cc)
 add_custom_target(ddprun_commit
   COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DTO=${release} -DVERSION=${PROJECT_VERSION}

@@ -1,5 +1,5 @@
-# Writes this_release.cc if it changes. The commit comes from git, or else from commit.txt, in which git writes it when it
-# makes an archive (.gitattributes). ROOT, TO, VERSION, BUILD.
+# Writes this_release.cc if it changes. The commit comes from git, or else from commit.txt, in which git writes it when
+# it makes an archive (.gitattributes). ROOT, TO, VERSION, BUILD.
 cmake_minimum_required(VERSION 3.25)
 set(COMMIT unknown)
 if(EXISTS ${ROOT}/.git)

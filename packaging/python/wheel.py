@@ -31,7 +31,8 @@ Classifier: Typing :: Typed
 Description-Content-Type: text/markdown
 
 """
-WHEEL = "Wheel-Version: 1.0\nGenerator: ddprun\nRoot-Is-Purelib: false\n" + "".join(f"Tag: py3-none-{t}\n" for t in tags)
+WHEEL = "Wheel-Version: 1.0\nGenerator: ddprun\nRoot-Is-Purelib: false\n"
+WHEEL += "".join(f"Tag: py3-none-{tag}\n" for tag in tags)
 
 files = {}  # path in the wheel: its bytes, and whether they are a program
 for program in sorted((folder / "bin").iterdir()):
@@ -41,7 +42,7 @@ for page in sorted((folder / "share/man/man1").iterdir()):
 for source in sorted((here / "ddprun").iterdir()):
     if source.suffix in (".py", ".typed"):
         text = source.read_bytes().replace(b"@VERSION@", version.encode())
-        files[f"ddprun/{source.name}"] = (text or b"", False)
+        files[f"ddprun/{source.name}"] = (text, False)
 readme = (here / "README.md").read_text()
 files[f"{name}.dist-info/METADATA"] = ((METADATA + readme).encode(), False)
 files[f"{name}.dist-info/WHEEL"] = (WHEEL.encode(), False)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The job of a recorded release, as a step of one node of Slurm: ddprun, how often Slurm has requeued it, worker… Its ledger
-# is ledger/ of the working directory. The words of the job are the same in each release: a ledger knows them.
+# The job of a recorded release, as a step of one node of Slurm. Arguments: ddprun, and how often Slurm has requeued the
+# job. Its ledger is ledger/ of the working directory. Its words never change: a ledger knows them.
 set -euo pipefail
 ddprun=$1
 export SLURM_RESTART_COUNT=$2 SLURM_JOB_ID=88 SLURM_STEP_ID=0 SLURM_CLUSTER_NAME=lab SLURM_NODEID=0

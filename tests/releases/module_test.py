@@ -1,4 +1,4 @@
-"""The module `ddprun` by itself: what it writes, what it reads, and what it forgives. Argument: the folder of the module."""
+"""The module `ddprun` by itself: what it writes, reads and forgives. Argument: the folder that has the module."""
 import fcntl
 import json
 import os

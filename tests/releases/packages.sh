@@ -35,13 +35,14 @@ for program in ddprun ddpctl ddprun-rendezvous; do
     size=$(stat -c %s "$file")
     echo "  $program: $size bytes, at most $limit"
     ((size <= limit)) || fail "$program has $size bytes, more than the $limit of tests/data/limits.txt"
-    ! grep -qF "$root/" "$file" || fail "$program has a path of the build: $(strings "$file" | grep -F "$root/" | head -1)"
+    ! grep -qF "$root/" "$file" || fail "$program has a path of the build: $(strings "$file" | grep -m1 -F "$root/")"
 done
 
 say "--version names version, commit and build"
 for program in ddprun ddpctl ddprun-rendezvous; do
     "$work/tree/ddprun-$version/bin/$program" --version >"$work/version.out"
-    expect_in "$work/version.out" "^$program $version, commit ([0-9a-f]{12}(-changed)?|unknown), build [A-Za-z]+ [A-Za-z]+-[0-9.]+ [a-z0-9_]+$"
+    commit='([0-9a-f]{12}(-changed)?|unknown)' made='[A-Za-z]+ [A-Za-z]+-[0-9.]+ [a-z0-9_]+'
+    expect_in "$work/version.out" "^$program $version, commit $commit, build $made$"
 done
 if [[ -e $root/.git ]] && commit=$(git -C "$root" rev-parse HEAD 2>/dev/null); then
     # The programs may be those of an earlier commit; what writes the file is of this one.
@@ -58,14 +59,14 @@ expect_in "$work/other.cc" '"0123456789ab"'
 say "a script asks ddprun by the module: a snapshot, then a stop"
 (umask 077; head -c 32 /dev/urandom | base64 >"$work/secret")
 export PYTHONPATH=$root/packaging/python PYTHONDONTWRITEBYTECODE=1
-start job --nnodes=1 --nproc-per-node=2 --rdzv-id="$mark" --rdzv-endpoint="127.0.0.1:$(free_port)" --grace-period=100 \
-    --ledger="directory:$work/ledger" --secret-file="$work/secret" python3 "$root/tests/releases/trainee.py"
+start job --nnodes=1 --nproc-per-node=2 --rdzv-id="$mark" --rdzv-endpoint="127.0.0.1:$(free_port)" \
+    --shutdown-timeout=100 --ledger="directory:$work/ledger" --secret-file="$work/secret" python3 "$root/tests/releases/trainee.py"
 unset PYTHONPATH
 both() { (($(grep -c "$1" "$work/job.out") == 2)); }
 wait_until 60 both 'rank . trains' || fail "the script does not run"
 ask() { timeout 60 "$bin/ddpctl" snapshot --ledger="$work/ledger" --secret-file="$work/secret" >"$work/ctl.out" 2>&1; }
 ask || fail "ddpctl does not reach the job"
-wait_until 60 has "$work/job.err" 'a snapshot at step [0-9]+' || has "$work/job.out" 'snapshot at step' || fail "no snapshot"
+wait_until 60 has "$work/job.err" 'is reported: step [0-9]+' || fail "no snapshot"
 kill -TERM "${pid[job]}"
 join job 60
 both 'rank . stops, with [0-9]* seconds left' || fail "the script was not told to stop"
@@ -86,12 +87,15 @@ fi
 inside() {
     code=0
     DDPRUN_TEST_MARK=$mark timeout --kill-after=5 120 unshare --mount sh -c \
-        'mount -t proc proc "$0/proc" && exec chroot "$0" env -u TMPDIR HOME=/root PATH=/usr/bin:/usr/sbin:/bin:/sbin "$@"' \
+        'mount -t proc proc "$0/proc" && exec chroot "$0" env -u TMPDIR HOME=/root PATH=/usr/bin:/usr/sbin "$@"' \
         "$tree" "$@" </dev/null >"$work/run.out" 2>"$work/run.err" || code=$?
 }
 works() { inside "$@"; expect_code 0; }
-# What is in the tree, but the books of dpkg and what Python and ldconfig keep.
-content() { (cd "$tree" && find . -xdev -not -path './proc/*' -not -path './var/*' -not -name '__pycache__' -not -name '*.pyc' | sort); }
+# What is in the tree, but for the books of dpkg and what Python keeps.
+content() {
+    (cd "$tree" && find . -xdev -not -path './proc/*' -not -path './var/*' -not -name '__pycache__' -not -name '*.pyc' |
+        sort)
+}
 # ddprun trains in the tree, as somebody types it: program.
 trains() {
     works "$1" --version
@@ -122,7 +126,8 @@ for file in share/man/man1/{ddprun,ddpctl,ddprun-rendezvous}.1.gz share/bash-com
 done
 works bash -c "source $home/share/bash-completion/completions/ddprun && complete -p ddprun"
 works bash -c '. /usr/share/modules/init/bash && module use '"$home"'/share/ddprun/modulefiles && module load ddprun &&
-    command -v ddprun ddpctl ddprun-rendezvous && echo "manual: $MANPATH" && module unload ddprun && ! command -v ddprun'
+    command -v ddprun ddpctl ddprun-rendezvous && echo "manual: $MANPATH" && module unload ddprun &&
+    ! command -v ddprun'
 expect_in "$work/run.out" "^$home/bin/ddprun-rendezvous$"
 expect_in "$work/run.out" "^manual: $home/share/man:"
 works rm -r "$home"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Records what a release leaves on disk: the ledger of a job that was cut off after a restart, and the snapshots that its
-# training wrote. Run it once for each release, as root: tests/releases/record.sh BUILD. recorded.sh gives it to later
-# programs.
+# Records what a release leaves on disk: the ledger of a job that was cut off after a restart, and the snapshots that
+# its training wrote. Run it once for each release, as root: tests/releases/record.sh BUILD. recorded.sh gives it to
+# later programs.
 #
 # It makes tests/data/releases/VERSION with
 #   ledger/       the folder of ledgers; the job is lab.88.0

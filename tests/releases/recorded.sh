@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What earlier releases left on disk (tests/data/releases) serves this one: ddpctl reads the ledger, a job that was cut off
-# continues in it, and its training goes on from the recorded snapshot to the bits of a run that nothing cut off.
+# What earlier releases left on disk (tests/data/releases) serves this one: ddpctl reads the ledger, a job that was cut
+# off continues in it, and its training goes on from the recorded snapshot to the bits of a run that nothing cut off.
 # VERSIONS.md promises it.
 source "$(dirname "${BASH_SOURCE[0]}")/../e2e/common.sh"
 need_built ddprun ddpctl linear

@@ -1,5 +1,5 @@
-# What programs outside link: ddprun::trainer, a static and a shared library of the objects of all rooms that the trainer
-# is made of. Their headers are <ddprun/trainer/…>. Included by trainer/CMakeLists.txt, in its scope.
+# What programs outside link: ddprun::trainer, a static and a shared library of the objects of all rooms that the
+# trainer is made of. Their headers are <ddprun/trainer/…>. Included by trainer/CMakeLists.txt, in its scope.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -24,8 +24,8 @@ function(ddprun_own_libraries result root)
   set(${result} ${found} PARENT_SCOPE)
 endfunction()
 
-# The objects serve the programs of this build, too. Nobody replaces a function of a shared library by one of his own, so
-# position-independent code costs nothing that counts.
+# The objects serve the programs of this build, too. Nobody replaces a function of a shared library by one of his own,
+# so position-independent code costs nothing that counts.
 ddprun_own_libraries(own ddprun_trainer)
 set(objects "")
 foreach(library ${own})

@@ -6,8 +6,8 @@ runs unchanged under another launcher. No dependencies; from one thread at a tim
         ...
         ddprun.progress(step, snapshot=saved)
 
-What one rank knows, another may learn some steps later. So let the ranks agree at the end of a step, for example with an
-all_reduce, before all of them stop or write a snapshot."""
+What one rank knows, another may learn some steps later. So let the ranks agree at the end of a step, for example with
+an all_reduce, before all of them stop or write a snapshot."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _listens = False
 
 
 def progress(step: int, snapshot: int | None = None, snapshot_ms: int | None = None) -> None:
-    """Reports how far the training is: the step, the step of the newest complete snapshot, and, once it is complete, how
-    many milliseconds saving it took. ddprun finds hangs with it (--hang-timeout), plans restarts, and knows how early a
-    stop must be told. It never blocks: a line that ddprun has no room for is dropped."""
+    """Reports how far the training is: the step, the step of the newest complete snapshot, and, once it is complete,
+    how many milliseconds saving it took. ddprun finds hangs with it (--hang-timeout), plans restarts, and knows how
+    early a stop must be told. It never blocks: a line that ddprun has no room for is dropped."""
     descriptor = _progress_descriptor()
     if descriptor is None:
         return
@@ -48,8 +48,8 @@ def progress(step: int, snapshot: int | None = None, snapshot_ms: int | None = N
 
 
 def stop_requested() -> bool:
-    """Whether this worker has to stop: write a last snapshot and end. Cheap enough for each step. From the first call on,
-    which should come from the main thread before the training, SIGTERM no longer ends the process but counts as a
+    """Whether this worker has to stop: write a last snapshot and end. Cheap enough for each step. From the first call
+    on, which should come from the main thread before the training, SIGTERM no longer ends the process but counts as a
     request; a handler of the script's own stays."""
     _listen()
     path = os.environ.get("DDPRUN_STOP_FILE")
@@ -57,7 +57,7 @@ def stop_requested() -> bool:
 
 
 def seconds_left() -> float | None:
-    """Seconds until the workers are killed, at least 0; None while nobody asks them to stop, and where it is not known."""
+    """Seconds until the workers are killed, at least 0; None while nobody asks them to stop, or nobody knows."""
     end = _read("DDPRUN_STOP_FILE").get("killed_at")
     return max(0.0, end - time.time()) if isinstance(end, (int, float)) else None
 
