@@ -49,6 +49,20 @@ rendezvous_page() {
     printf '.fi\n'
 }
 
+# The licenses of what is linked into the programs, as Debian has them. Boost's asks nothing of programs, and the programs
+# have no other text of it.
+third_party() {
+    local package file
+    for package in libgrpc-dev libprotobuf-dev libabsl-dev libre2-dev libc-ares-dev zlib1g-dev libssl-dev libxxhash-dev \
+        nlohmann-json3-dev libtomlplusplus-dev libc6-dev libstdc++-12-dev; do
+        file=/usr/share/doc/$package/copyright
+        [[ -s $file ]] || fail "$file is missing: the packages must bring the licenses of what is linked into them"
+        printf '==== %s ====\n\n' "$package"
+        cat "$file"
+        echo
+    done
+}
+
 # The tree of all files, as it lies below a prefix.
 make_tree() {
     local program share=$tree/share
@@ -67,6 +81,7 @@ make_tree() {
     done
     gzip -n6 "$share"/man/man1/*
     cp "$root/README.md" "$root/CHANGELOG.md" "$root/LICENSE" "$share/doc/ddprun/"
+    third_party >"$share/doc/ddprun/THIRD_PARTY"
     cp "$root"/slurm/*.sbatch "$share/ddprun/sbatch/"
     sed "s/@VERSION@/$version/" "$root/packaging/modulefile.in" >"$share/ddprun/modulefiles/ddprun/$version"
     find "$share" -type f -exec chmod 644 {} +

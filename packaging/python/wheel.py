@@ -2,7 +2,7 @@
 """Writes the wheel of ddprun: the programs, their manual pages and the module `ddprun`. The programs are static, so the
 wheel is for every Linux with this processor. The same files give the same bytes.
 
-    wheel.py VERSION PROCESSOR FOLDER TO     # FOLDER has bin/ and share/man/man1/; SOURCE_DATE_EPOCH is the time
+    wheel.py VERSION PROCESSOR FOLDER TO     # FOLDER has bin/ and share/; SOURCE_DATE_EPOCH is the time
 
 Prints the path of the wheel, which is written to the folder TO."""
 import base64
@@ -47,6 +47,7 @@ readme = (here / "README.md").read_text()
 files[f"{name}.dist-info/METADATA"] = ((METADATA + readme).encode(), False)
 files[f"{name}.dist-info/WHEEL"] = (WHEEL.encode(), False)
 files[f"{name}.dist-info/LICENSE"] = ((repository / "LICENSE").read_bytes(), False)
+files[f"{name}.dist-info/THIRD_PARTY"] = ((folder / "share/doc/ddprun/THIRD_PARTY").read_bytes(), False)
 
 
 def digest(content):

@@ -121,7 +121,7 @@ works "$home/bin/ddpctl" --version
 works "$home/bin/ddprun-rendezvous" --help
 for file in share/man/man1/{ddprun,ddpctl,ddprun-rendezvous}.1.gz share/bash-completion/completions/{ddprun,ddpctl} \
     share/zsh/site-functions/{_ddprun,_ddpctl} share/fish/vendor_completions.d/{ddprun,ddpctl}.fish \
-    share/ddprun/sbatch/{smallest,elastic,preemptible,array,container}.sbatch share/doc/ddprun/LICENSE; do
+    share/ddprun/sbatch/{smallest,elastic,preemptible,array,container}.sbatch share/doc/ddprun/{LICENSE,THIRD_PARTY}; do
     [[ -s $tree$home/$file ]] || fail "$file is missing"
 done
 works bash -c "source $home/share/bash-completion/completions/ddprun && complete -p ddprun"
