@@ -49,12 +49,11 @@ rendezvous_page() {
     printf '.fi\n'
 }
 
-# The licenses of what is linked into the programs, as Debian has them. Boost's asks nothing of programs, and the programs
-# have no other text of it.
+# The licenses of what is linked into the programs, as Debian has them. Boost's asks nothing of programs.
 third_party() {
     local package file
-    for package in libgrpc-dev libprotobuf-dev libabsl-dev libre2-dev libc-ares-dev zlib1g-dev libssl-dev libxxhash-dev \
-        nlohmann-json3-dev libtomlplusplus-dev libc6-dev libstdc++-12-dev; do
+    for package in libgrpc-dev libprotobuf-dev libabsl-dev libre2-dev libc-ares-dev zlib1g-dev libssl-dev \
+        libxxhash-dev nlohmann-json3-dev libtomlplusplus-dev libc6-dev libstdc++-12-dev; do
         file=/usr/share/doc/$package/copyright
         [[ -s $file ]] || fail "$file is missing: the packages must bring the licenses of what is linked into them"
         printf '==== %s ====\n\n' "$package"

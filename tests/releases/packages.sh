@@ -60,7 +60,8 @@ say "a script asks ddprun by the module: a snapshot, then a stop"
 (umask 077; head -c 32 /dev/urandom | base64 >"$work/secret")
 export PYTHONPATH=$root/packaging/python PYTHONDONTWRITEBYTECODE=1
 start job --nnodes=1 --nproc-per-node=2 --rdzv-id="$mark" --rdzv-endpoint="127.0.0.1:$(free_port)" \
-    --shutdown-timeout=100 --ledger="directory:$work/ledger" --secret-file="$work/secret" python3 "$root/tests/releases/trainee.py"
+    --shutdown-timeout=100 --ledger="directory:$work/ledger" --secret-file="$work/secret" \
+    python3 "$root/tests/releases/trainee.py"
 unset PYTHONPATH
 both() { (($(grep -c "$1" "$work/job.out") == 2)); }
 wait_until 60 both 'rank . trains' || fail "the script does not run"

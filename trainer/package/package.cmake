@@ -38,11 +38,23 @@ foreach(library ${own})
   endif()
 endforeach()
 
-# The headers, with their includes written for outside. They are made anew when one of the repository's changes.
+# The headers of the rooms of trainer/ that are in it, with their includes written for outside. They are made anew when
+# one of the repository changes.
 set(headers ${CMAKE_CURRENT_BINARY_DIR}/include)
+get_property(rooms GLOBAL PROPERTY DDPRUN_ROOMS)
+list(TRANSFORM rooms REPLACE "=.*" "")
+list(FILTER rooms INCLUDE REGEX "^trainer/")
+set(folders "")
+foreach(room ${rooms})
+  ddprun_room_target(library ${room})
+  if(library IN_LIST own)
+    list(APPEND folders ${room})
+  endif()
+endforeach()
+list(JOIN folders "," rooms)
 file(GLOB sources ${PROJECT_SOURCE_DIR}/trainer/*/*.h ${PROJECT_SOURCE_DIR}/base/*.h ${PROJECT_SOURCE_DIR}/proto/*.h)
 add_custom_command(OUTPUT ${headers}/stamp
-  COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DTO=${headers}/ddprun
+  COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DROOMS=${rooms} -DTO=${headers}/ddprun
           -P ${CMAKE_CURRENT_SOURCE_DIR}/package/public_headers.cmake
   COMMAND ${CMAKE_COMMAND} -E touch ${headers}/stamp
   DEPENDS ${sources} ${CMAKE_CURRENT_SOURCE_DIR}/package/public_headers.cmake

@@ -1,7 +1,8 @@
 # Writes the headers of the trainer as programs outside include them: <ddprun/trainer/group/process_group.h>, and what
-# they include of other rooms, <ddprun/base/error.h>. ROOT: the repository. TO: the folder ddprun.
+# they include of other rooms, <ddprun/base/error.h>. ROOT: the repository. ROOMS: those of the trainer, with commas
+# between them. TO: the folder ddprun.
 #
-# Which headers: those of trainer/ that need neither CUDA's, NCCL's nor Gloo's, and all of ours that they include.
+# Which headers: those of the rooms that need neither CUDA's, NCCL's nor Gloo's, and all of ours that they include.
 cmake_minimum_required(VERSION 3.25)
 
 # Paths in the repository that a header includes.
@@ -28,7 +29,9 @@ function(write_header header)
   endif()
 endfunction()
 
-file(GLOB all RELATIVE ${ROOT} ${ROOT}/trainer/*/*.h)
+string(REPLACE "," ";" rooms ${ROOMS})
+list(TRANSFORM rooms REPLACE "(.+)" "${ROOT}/\\1/*.h")
+file(GLOB all RELATIVE ${ROOT} ${rooms})
 # A header that includes one of the others' headers, itself or through one of ours, is for the library's own sources.
 set(inside "")
 foreach(header ${all})

@@ -19,8 +19,8 @@ block() { awk -v n="$1" '/^```cmake/ {count++; on = count == n; next} /^```/ {on
 project() {
     local folder=$projects/$1 number; shift
     mkdir -p "$folder"
-    cp "$root/examples/random.h" "$folder"
-    sed 's|#include "trainer/\(.*\)"|#include <ddprun/trainer/\1>|; s|"examples/random.h"|"random.h"|' \
+    cp "$root"/examples/*.h "$folder"
+    sed 's|#include "trainer/\(.*\)"|#include <ddprun/trainer/\1>|; s|"examples/\(.*\)"|"\1"|' \
         "$root/examples/linear.cc" >"$folder/main.cc"
     for number in "$@"; do block "$number"; done | sed "s|PATH_OF_DDPRUN|$root|" >"$folder/CMakeLists.txt"
 }
@@ -69,8 +69,8 @@ expect_in <(shared_of "$projects/package/build/mine") 'libddprun_trainer\.so\.[0
 
 say "a component that it does not have is named"
 sed -i 's/REQUIRED/REQUIRED COMPONENTS cuda/' "$projects/package/CMakeLists.txt"
-! cmake -S "$work/package" -B "$projects/package/refused" -DCMAKE_PREFIX_PATH="$work/prefix" >"$work/build.out" 2>&1 ||
-    fail "it is taken"
+! cmake -S "$projects/package" -B "$projects/package/refused" -DCMAKE_PREFIX_PATH="$work/prefix" \
+    >"$work/build.out" 2>&1 || fail "it is taken"
 expect_in "$work/build.out" 'no component cuda: it has static and shared'
 
 say "pkg-config, shared and static"
