@@ -44,6 +44,9 @@ for program in ddprun ddpctl ddprun-rendezvous; do
     commit='([0-9a-f]{12}(-changed)?|unknown)' made='[A-Za-z]+ [A-Za-z]+-[0-9.]+ [a-z0-9_]+'
     expect_in "$work/version.out" "^$program $version, commit $commit, build $made$"
 done
+do_it cmake --install "$build" --component launcher --prefix "$work/installed"
+[[ $(cd "$work/installed" && find . -type f | sort | xargs) == './bin/ddpctl ./bin/ddprun ./bin/ddprun-rendezvous' ]] ||
+    fail "cmake installs other programs"
 if [[ -e $root/.git ]] && commit=$(git -C "$root" rev-parse HEAD 2>/dev/null); then
     # The programs may be those of an earlier commit; what writes the file is of this one.
     do_it cmake -DROOT="$root" -DTO="$work/this_release.cc" -DVERSION=1 -DBUILD=x -P "$root/cmake/write_release.cmake"
