@@ -41,7 +41,7 @@ trains() {
     [[ -n $now && $now == "${sum:=$now}" ]] || fail "it computed '$now', another one '$sum'"
 }
 shared_of() { readelf -d "$1" | grep NEEDED | grep -o '\[.*\]' || true; } # libraries that a program loads
-has_cuda() { grep -q cudaStream <(nm "$1"); }
+has_cuda() { grep -q ' [Tt] cudaStreamCreate' <(nm "$1"); }
 
 say "the trainer is installed, and works where it is moved to"
 do_it cmake --install "$build" --component trainer --prefix "$work/first"
