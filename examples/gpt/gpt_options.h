@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "examples/gpt/gpt_model.h"
+#include "examples/gpt/cuda_kernels.h"
+#include "examples/gpt/gpt_shape.h"
 #include "trainer/group/process_group.h"
 
 namespace example::gpt {
