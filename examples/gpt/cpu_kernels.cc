@@ -1,6 +1,6 @@
-// The CPU kernels. This file is compiled once for each kind of CPU, with GPT_KIND as the name of the
-// function that returns them. It uses no inline function of the C++ library: the linker keeps one
-// copy of such a function, and that could be one for another CPU.
+// The CPU kernels. This file is compiled once for each kind of CPU, with GPT_KIND as the name of
+// the function that returns them. It uses no inline function of the C++ library: the linker keeps
+// one copy of such a function, and that could be one for another CPU.
 #include "examples/gpt/kernels.h"
 
 #include <math.h>
@@ -46,8 +46,8 @@ Range part_of(long count, long unit, long index, long parts) {
             least(units * (index + 1) / parts * unit, count)};
 }
 
-// Calls f(0) … f(count - 1). The parts are the same for any number of threads, and with them what is
-// computed in vectors and what is left over: tanhf() gives other bits there.
+// Calls f(0) … f(count - 1). The parts are the same for any number of threads, and with them what
+// is computed in vectors and what is left over: tanhf() gives other bits there.
 template <class F>
 void each(long count, F f) {
     constexpr long kPart = 2048;

@@ -1,5 +1,5 @@
-// The kernels for CPUs. cpu_kernels.cc is compiled once for each kind of CPU, and the choice is made
-// when the program runs. The work is divided between OpenMP's threads. Any thread.
+// The kernels for CPUs. cpu_kernels.cc is compiled once for each kind of CPU, and the choice is
+// made when the program runs. The work is divided between OpenMP's threads. Any thread.
 #pragma once
 
 #include "examples/gpt/kernels.h"

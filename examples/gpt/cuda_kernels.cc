@@ -16,8 +16,8 @@ using ddprun::Error;
 using ddprun::ErrorCode;
 using ddprun::Result;
 
-// A function of kernels.h has no object, so what all of them need stands here: cuBLAS, and the first
-// thing that went wrong. One thread uses it.
+// A function of kernels.h has no object, so what all of them need stands here: cuBLAS, and the
+// first thing that went wrong. One thread uses it.
 struct Device {
     const CublasLibrary* cublas = nullptr;
     cublasHandle_t handle = nullptr;
@@ -42,8 +42,9 @@ struct Repeat {
     long left = 0, right = 0, out = 0;
 };
 
-// cuBLAS stores matrices by columns, ours are stored by rows. So it sees each of them transposed and
-// computes outᵀ = rightᵀ × leftᵀ. A matrix of ours that is not transposed needs no transposition.
+// cuBLAS stores matrices by columns, ours are stored by rows. So it sees each of them transposed
+// and computes outᵀ = rightᵀ × leftᵀ. A matrix of ours that is not transposed needs no
+// transposition.
 void multiply_each(const Product& p, const Repeat& repeat) {
     Device& d = device();
     if (p.bias) d.note(launch_bias(p.out, p.bias, p.rows, p.columns, p.add));

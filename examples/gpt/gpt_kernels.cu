@@ -1,5 +1,5 @@
-// The GPT's kernels. Three forms: a thread for each number, a block for each row, and a block for 32
-// columns.
+// The GPT's kernels. Three forms: a thread for each number, a block for each row, and a block for
+// 32 columns.
 #include "examples/gpt/gpt_kernels.h"
 
 namespace example::gpt {

@@ -1,5 +1,5 @@
-// A GPT-2 with forward and backward passes of its own. Its kernels decide whether it runs on the CPU
-// or on a GPU.
+// A GPT-2 with forward and backward passes of its own. Its kernels decide whether it runs on the
+// CPU or on a GPU.
 //
 // Parameters and AdamW's two moments lie in one block each, in the process group's kind of memory.
 // The gradients lie in the buckets of a reducer. Sums run in a fixed order: with equal input the
@@ -34,7 +34,8 @@ class Gpt {
     virtual ~Gpt() = default;
 
     virtual const GptShape& shape() const = 0;
-    // The parameters as tensors() orders them. The moments: "adam_m.NAME" of all, then "adam_v.NAME".
+    // The parameters as tensors() orders them. The moments: "adam_m.NAME" of all, then
+    // "adam_v.NAME".
     virtual std::vector<ddprun::trainer::NamedBuffer> parameters() = 0;
     virtual std::vector<ddprun::trainer::NamedBuffer> moments() = 0;
 

@@ -43,7 +43,8 @@ struct LayerNorm {
     float *mean = nullptr, *rstd = nullptr;
 };
 
-// Causal attention of `batch` sequences of `length` positions, with `heads` heads of `size` numbers.
+// Causal attention of `batch` sequences of `length` positions, with `heads` heads of `size`
+// numbers.
 struct Attention {
     long batch = 0, length = 0, heads = 0, size = 0;
     const float* qkv = nullptr;  // batch × length × (query, key, value), each heads × size

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The GPT in C++ (build/bin/gpt) and in PyTorch (examples/python/gpt.py): the same numbers, each reads the other's model,
-# both resume after a crash; what is wrong with the input is named. Argument: debian (python3-torch) or current (the
-# virtual environment of tests/run.sh).
+# The GPT in C++ (build/bin/gpt) and in PyTorch (examples/python/gpt.py): the same numbers, each reads the other's
+# model, both resume after a crash; what is wrong with the input is named. Argument: debian (python3-torch) or current
+# (the virtual environment of tests/run.sh).
 source "$(dirname "${BASH_SOURCE[0]}")/pytorch_common.sh"
 need_built ddprun gpt
 need_localhost
@@ -10,7 +10,8 @@ need_localhost
 # A model of 0.06 M parameters: options of both programs.
 tiny=(--layers 2 --width 48 --heads 3 --context 32 --batch 4 --sample 40)
 cpp() { # workers, options of gpt…
-    run 60 --standalone --no-label --nproc-per-node="$1" --max-restarts="${restarts:-0}" "$bin/gpt" --backend gloo "${tiny[@]}" "${@:2}"
+    run 60 --standalone --no-label --nproc-per-node="$1" --max-restarts="${restarts:-0}" "$bin/gpt" --backend gloo \
+        "${tiny[@]}" "${@:2}"
 }
 twin() { # workers, options of gpt.py…
     run 100 --standalone --no-label --nproc-per-node="$1" --max-restarts="${restarts:-0}" --python="$python" \
@@ -19,7 +20,9 @@ twin() { # workers, options of gpt.py…
 losses() { grep -oE '^step=[0-9]+ loss=[0-9.]+' "$work/run.out"; }
 validation() { grep -oE '^validation=[0-9.]+' "$work/run.out" | cut -d= -f2; }
 # Whether two numbers differ by no more than a bound: a, b, bound.
-near() { awk -v a="$1" -v b="$2" -v most="$3" 'BEGIN { d = a - b; exit !(a != "" && b != "" && d <= most && -d <= most) }'; }
+near() {
+    awk -v a="$1" -v b="$2" -v most="$3" 'BEGIN { d = a - b; exit !(a != "" && b != "" && d <= most && -d <= most) }'
+}
 
 # The greatest difference that was seen is 3e-5. It grows with the steps, because sums have other orders.
 most=2e-4
@@ -36,7 +39,8 @@ for world in "${worlds[@]}"; do
     paste -d' ' "$work/cpp.losses" "$work/python.losses" | tr = ' ' | awk -v most="$most" '
         { d = $4 - $8; d = d < 0 ? -d : d; if (d > worst) worst = d; if ($2 != $6) bad = 1; if (NR == 1) first = $4 }
         END { print NR " steps, greatest difference " worst ", loss from " first " to " $4
-              exit !(NR == 50 && !bad && worst <= most && $4 < first - 0.7) }' || fail "the losses differ, or did not fall"
+              exit !(NR == 50 && !bad && worst <= most && $4 < first - 0.7) }' ||
+        fail "the losses differ, or did not fall"
     near "$ours" "$(validation)" "$most" || fail "validation $ours, and $(validation) in Python"
     expect_in "$work/run.out" '^--- sample$'
 done
@@ -69,7 +73,7 @@ expect_in "$work/run.out" '^step=70 loss='
 say "a snapshot of another model, and of another text"
 cpp 2 --steps 70 --snapshot-dir "$work/calm" --layers 1 --width 96
 expect_code 2
-expect_in "$work/run.err" 'snapshot .* has no "transformer\.wte\.weight" of [0-9]+ floats; was it written with another --size'
+expect_in "$work/run.err" 'snapshot .* has no "transformer\.wte\.weight" of [0-9]+ floats; was it written with another'
 head -c 20000 /usr/share/common-licenses/GPL-3 >"$work/text"
 cpp 2 --steps 70 --snapshot-dir "$work/calm" --text "$work/text"
 expect_code 2
@@ -99,7 +103,8 @@ head -c 200 "$work/text" >"$work/short"
 wrong 'the text has 200 characters, but --context 32 needs at least 321' --text "$work/short"
 wrong "cannot read the text $work/none; --text FILE names another one" --text "$work/none"
 { cat "$work/text"; printf '\001'; } >"$work/odd"
-wrong 'the text has the character 1 at byte 20000, which is not among the [0-9]+ characters' --text "$work/odd" --init "$work/cpp.safetensors"
+wrong 'the text has the character 1 at byte 20000, which is not among the [0-9]+ characters' --text "$work/odd" \
+    --init "$work/cpp.safetensors"
 wrong "the model $work/text cannot be read: safetensors: " --init "$work/text"
 wrong 'unknown option "--epochs"; see gpt --help' --epochs 3
 expect_nothing_left 5
