@@ -14,7 +14,7 @@ cpp() { # workers, options of gpt…
         "${tiny[@]}" "${@:2}"
 }
 twin() { # workers, options of gpt.py…
-    run 100 --standalone --no-label --nproc-per-node="$1" --max-restarts="${restarts:-0}" --python="$python" \
+    run 200 --standalone --no-label --nproc-per-node="$1" --max-restarts="${restarts:-0}" --python="$python" \
         "$root/examples/python/gpt.py" "${tiny[@]}" "${@:2}"
 }
 losses() { grep -oE '^step=[0-9]+ loss=[0-9.]+' "$work/run.out"; }
