@@ -12,7 +12,7 @@
 
 namespace example::gpt {
 
-// kGptHelp describes each option. examples/python/gpt.py has the same ones.
+// kGptHelp describes each option. examples/python/gpt.py has those of model and training, too.
 struct GptOptions {
     std::string size = "character";                     // sets the next five
     int layers = 0, heads = 0, width = 0, context = 0;  // 0: those of `size`

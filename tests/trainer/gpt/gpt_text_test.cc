@@ -133,6 +133,12 @@ TEST(GptModelFile, ReadsAFileOfTransformers) {
     EXPECT_EQ(model.shape, shape);  // heads of 64 numbers
     EXPECT_EQ(model.parameters, values);
     EXPECT_EQ(model.vocabulary, std::nullopt);
+    // Tensors without a number: no width, no vocabulary.
+    views = {ddprun::trainer::tensor_view("wte.weight", {5, 0}, std::span<const float>()),
+             ddprun::trainer::tensor_view("wpe.weight", {5, 0}, std::span<const float>()),
+             ddprun::trainer::tensor_view("h.0.ln_1.weight", {0}, std::span<const float>())};
+    test::write_all(path, ddprun::trainer::safetensors_head(views, {{"heads", "1"}}).value());
+    EXPECT_THAT(read_model(path).error().sentence(), HasSubstr("of width 0 with 1 heads"));
     test::write_all(path, file.substr(0, file.size() - 1));
     EXPECT_EQ(read_model(path).error().code(), ErrorCode::usage);
     EXPECT_THAT(read_model("/no/such").error().sentence(), HasSubstr("the model /no/such cannot"));
