@@ -5,8 +5,8 @@
 //   linear [EPOCHS [SNAPSHOT_FOLDER [METRICS_FILE]]]      defaults: 5, none, none
 //
 // It runs alone, or under ddprun or torchrun. If the launcher asks it to stop, it saves a snapshot
-// and exits with code 143. LINEAR_CRASH_AT=N: rank 0 of the first generation kills itself before
-// step N.
+// and exits with code 143. If it is asked for a snapshot (ddpctl snapshot), it saves one and trains
+// on. LINEAR_CRASH_AT=N: rank 0 of the first generation kills itself before step N.
 #include <signal.h>
 
 #include <cstdio>
@@ -18,10 +18,12 @@
 #include "trainer/backend/make_process_group.h"
 #include "trainer/gradients/gradient_reducer.h"
 #include "trainer/snapshot/snapshot_writer.h"
+#include "trainer/training/agreement.h"
 #include "trainer/training/distributed_sampler.h"
 #include "trainer/training/schedule.h"
 #include "trainer/worker/error_file.h"
 #include "trainer/worker/progress.h"
+#include "trainer/worker/snapshot_request.h"
 #include "trainer/worker/stop_request.h"
 
 using namespace ddprun;
@@ -113,6 +115,7 @@ struct Run {
     ProcessGroup& group;
     DistributedSampler sampler;
     StopRequest stop;
+    SnapshotRequest snapshot;
     Model model = {};
     std::int64_t step = 0;
     bool stopped = false;
@@ -203,13 +206,17 @@ Result<void> take_steps(Run& run, GradientReducer& reducer, const Schedule& sche
         const auto rate = static_cast<float>(rate_at(schedule, at, 1));
         auto done = take_step(run, reducer, batch, rate, loss, figures);
         if (!done) return done;
+        // All ranks stop, and save what they are asked for, after the same step. Without a folder
+        // for snapshots, a request for one stays open.
+        auto asked = asked_of_any(
+            run.group, {run.stop.asked(), run.writer ? run.snapshot.asked() : 0});  // (*)
+        if (!asked) return asked.error();
+        if (asked->snapshot > 0) run.snapshot.begun(asked->snapshot);
         // save() only copies; a thread writes the files.
-        if (++run.step % 8 == 0)
+        if (++run.step % 8 == 0 || asked->snapshot > 0)
             if (done = run.save(); !done) return done;
         run.report(progress);
-        auto stop = any_rank(run.group, run.stop.asked());  // (*) all stop after the same step
-        if (!stop) return stop.error();
-        run.stopped = *stop;
+        run.stopped = asked->stop;
     }
     return {};
 }
@@ -286,7 +293,8 @@ Result<int> start(std::int64_t epochs, const std::string& folder, const std::str
     auto sampler = DistributedSampler::make({kSamples, 7}, context->rank.value,
                                             context->world_size);  // (*)
     if (!sampler) return sampler.error();
-    Run run{*context, **store, **group, *sampler, std::move(stop)};
+    Run run{*context, **store,         **group,
+            *sampler, std::move(stop), SnapshotRequest::from_environment()};
     if (!folder.empty())
         if (auto done = run.resume_from(folder); !done) return done.error();
     if (auto done = train(run, epochs, metrics); !done) return done.error();
