@@ -24,6 +24,8 @@ std::string why_force(JobState state) {
             return "was stopped and may be started again, so --force is needed";
         case JobState::no_end:
             return "has recorded no end and may run, so --force is needed";
+        case JobState::no_ledger:
+            return "may run, so --force is needed";
         case JobState::no_entry:
             return "has no generation yet and may wait for its nodes, so --force is needed";
         default:
@@ -40,6 +42,8 @@ std::string why_left(const FoundJob& job, const ForgetWish& wish, Duration now) 
     const JobState state = state_of(job);
     // Whatever is in such a folder is not ours to delete.
     if (state == JobState::unreadable) return "cannot be read (" + job.fault + ")";
+    if (!job.etcd.empty())
+        return "lies in etcd, where etcdctl del --prefix ddprun/" + job.name + "/ removes it";
     const bool over = has_ended(state) || is_set_aside(job);
     if (!over && !wish.force) return why_force(state);
     if (wish.older_than && age_of(job, now) < *wish.older_than)
