@@ -39,6 +39,9 @@ class DataParallelModule {
         return module_->forward(std::forward<Arguments>(arguments)...);
     }
 
+    // Gives all ranks the buffers of rank 0: before a snapshot, and before a validation.
+    void broadcast_buffers() { reducer_->broadcast_buffers(); }
+
     ModuleReducer::NoSync no_sync() { return reducer_->no_sync(); }
 
     // Scales the averaged gradients so that their common norm is at most `most`; returns the norm
@@ -49,6 +52,7 @@ class DataParallelModule {
     const ReduceTimes& times() const { return reducer_->gradients().times(); }
 
     Module& module() { return *module_; }
+    ModuleReducer& reducer() { return *reducer_; }
 
   private:
     DataParallelModule(std::shared_ptr<Module> module, std::unique_ptr<ModuleReducer> reducer)

@@ -218,7 +218,7 @@ void ModuleReducer::State::broadcast_buffers() {
     std::int64_t bytes = 0;
     for (const auto& buffer : buffers)
         bytes += (static_cast<std::int64_t>(buffer.nbytes()) + kAlign - 1) / kAlign * kAlign;
-    if (!bytes) return;
+    if (!bytes || group.size() == 1) return;
     const c10::NoGradGuard guard;
     const Tensor all = torch::empty({bytes}, buffers.front().options().dtype(torch::kUInt8));
     const auto each = [&](const auto& copy) {
@@ -329,10 +329,12 @@ void ModuleReducer::before_forward() {
         state_->failed = usage_error("the last backward pass ended with an exception");
     if (state_->failed) throw ModuleError(*state_->failed);
     state_->check_unchanged();
-    if (state_->options.broadcast_buffers && !state_->quiet && state_->group.size() > 1 &&
-        state_->module.is_training() && c10::GradMode::is_enabled())
+    if (state_->options.broadcast_buffers && !state_->quiet && state_->module.is_training() &&
+        c10::GradMode::is_enabled())
         state_->broadcast_buffers();
 }
+
+void ModuleReducer::broadcast_buffers() { state_->broadcast_buffers(); }
 
 GradientReducer& ModuleReducer::gradients() { return *state_->reducer; }
 

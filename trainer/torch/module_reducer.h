@@ -62,6 +62,10 @@ class ModuleReducer {
     // broadcasts its buffers. Throws ModuleError.
     void before_forward();
 
+    // Gives all ranks the buffers of rank 0 now. In training each rank's forward() changes its own,
+    // so call it before a snapshot and before a validation. All ranks call it. Throws ModuleError.
+    void broadcast_buffers();
+
     // While this object lives, gradients only accumulate on this rank, and buffers are not
     // broadcast. The first backward pass after it reduces the sum.
     class [[nodiscard]] NoSync {

@@ -119,8 +119,8 @@ TEST(ModuleState, NamesWhatIsMissing) {
     EXPECT_EQ(restore(small.content, net).error().sentence(),
               "there is no tensor \"first.weight\" in the snapshot");
     EXPECT_EQ(restore(large.content, *net.last).error().code(), ErrorCode::usage);
-    const auto extra = restore(small.content, *torch::nn::Linear(
-                                                  torch::nn::LinearOptions(6, 8).bias(false)));
+    const auto extra =
+        restore(small.content, *torch::nn::Linear(torch::nn::LinearOptions(6, 8).bias(false)));
     EXPECT_EQ(extra.error().sentence(),
               "the module has no tensor \"bias\", but the snapshot has; was another module saved?");
 }

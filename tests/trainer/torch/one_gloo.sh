@@ -12,7 +12,8 @@ trap 'rm -rf "$work"' EXIT
 for name in libgloo.so.0 libtorch_cpu.so; do
     echo | gcc -shared -x c - -o "$work/$name" -Wl,-soname,"$name"
 done
-echo 'int main() { return 0; }' | gcc -x c - -Wl,--no-as-needed "$work/libgloo.so.0" "$work/libtorch_cpu.so" -o "$work/wrong"
+echo 'int main() { return 0; }' | gcc -x c -c - -o "$work/main.o"
+gcc -Wl,--no-as-needed "$work/main.o" "$work/libgloo.so.0" "$work/libtorch_cpu.so" -o "$work/wrong"
 both "$work/wrong" || { echo "a program with two Gloos was not found"; exit 1; }
 
 for program in "$@"; do
