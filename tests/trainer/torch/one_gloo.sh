@@ -18,6 +18,6 @@ both "$work/wrong" || { echo "a program with two Gloos was not found"; exit 1; }
 
 for program in "$@"; do
     needs "$program" 'libtorch_cpu\.so' || { echo "$program does not need libtorch"; exit 1; }
-    ! both "$program" || { echo "$program needs libtorch and Debian's Gloo: link trainer/torch, not ddprun_trainer"; exit 1; }
+    ! both "$program" || { echo "$program needs two Gloos: link ddprun_trainer_torch, not ddprun_trainer"; exit 1; }
 done
 echo "$# programs with one Gloo"
