@@ -8,8 +8,9 @@ examples=$root/examples/python
 
 # A training to its end, by name and number of workers: its output is in $work/NAME.out.
 train() { # name, workers, program or script, options…
-    local name=$1 workers=$2; shift 2
-    run 200 --standalone --no-label --max-restarts=1 --python="$python" --nproc-per-node="$workers" "$@"
+    local name=$1 workers=$2 kind=--no-python; shift 2
+    [[ $1 != *.py ]] || kind=--python=$python
+    run 200 --standalone --no-label --max-restarts=1 "$kind" --nproc-per-node="$workers" "$@"
     cp "$work/run.out" "$work/$name.out"
     expect_code 0
 }
@@ -56,7 +57,7 @@ say "the job goes on with another number of workers, from the snapshot after a s
 train three 3 "$bin/mnist" --steps 60 --snapshot-dir "$work/s" --snapshot-every 20
 expect_in "$work/three.out" '^resumed from snapshot-000000000050-g1 at step 50$'
 say "a snapshot of another seed is named, and the job does not try again"
-run 60 --standalone --max-restarts=3 --nproc-per-node=1 "$bin/mnist" --steps 60 --seed 2 --snapshot-dir "$work/s"
+run 60 --standalone --max-restarts=3 --no-python --nproc-per-node=1 "$bin/mnist" --steps 60 --seed 2 --snapshot-dir "$work/s"
 expect_code 2
 expect_in "$work/run.err" 'was written with --seed 1, not 2; use another --snapshot-dir'
 say "the twin in Python resumes, too"

@@ -13,10 +13,12 @@
 namespace ddprun::trainer {
 namespace {
 
-// The bytes of an address, enough to compare it. A socket that is not of the internet has none.
-std::string end_of(const sockaddr_storage& address, socklen_t size) {
+// The bytes of an address, enough to compare it, in one length. A socket that is not of the
+// internet has none.
+constexpr std::size_t kEndBytes = sizeof(sockaddr_in6);
+std::string end_of(const sockaddr_storage& address) {
     if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return "";
-    return {reinterpret_cast<const char*>(&address), size};
+    return {reinterpret_cast<const char*>(&address), kEndBytes};
 }
 
 // The port lies at the same place in both kinds of address.
@@ -45,7 +47,7 @@ std::vector<NewSockets::Link> NewSockets::connected() {
         // A descriptor that is no socket fails here, a listening socket at getpeername.
         if (getsockname(fd, reinterpret_cast<sockaddr*>(&local), &local_size)) continue;
         if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size)) continue;
-        Link link{fd, end_of(local, local_size), end_of(peer, peer_size), port_of(peer)};
+        Link link{fd, end_of(local), end_of(peer), port_of(peer)};
         if (!link.peer.empty()) found.push_back(std::move(link));
     }
     closedir(folder);
@@ -68,6 +70,20 @@ std::size_t NewSockets::find(std::uint16_t except_port) {
     links_ = std::move(fresh);
     found_ = true;
     return links_.size();
+}
+
+std::string NewSockets::ends() const {
+    std::string all;
+    for (const auto& link : links_) all += link.local;
+    return all;
+}
+
+std::vector<int> NewSockets::links_to(const std::string& ends) const {
+    std::vector<int> found;
+    for (std::size_t at = 0; at + kEndBytes <= ends.size(); at += kEndBytes)
+        for (const auto& link : links_)
+            if (ends.compare(at, kEndBytes, link.peer) == 0) found.push_back(link.fd);
+    return found;
 }
 
 // shutdown() and not close(): it takes effect on the connection itself, so Gloo's descriptor and

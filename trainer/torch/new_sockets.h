@@ -23,6 +23,11 @@ class NewSockets {
     // how many they are.
     std::size_t find(std::uint16_t except_port);
 
+    // The near ends of these connections, as bytes for links_to().
+    std::string ends() const;
+    // The descriptors of those whose far end is among another rank's ends().
+    std::vector<int> links_to(const std::string& ends) const;
+
     // Shuts all of them down, for both sides. Gloo sees that its connections have ended.
     void cut() const;
 

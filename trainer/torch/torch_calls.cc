@@ -13,7 +13,6 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
-#include "trainer/torch/new_sockets.h"
 #include "trainer/torch/scalar_types.h"
 #include "trainer/worker/local_address.h"
 
@@ -264,5 +263,7 @@ void TorchCalls::abort() {
 }
 
 bool TorchCalls::aborted() const { return gloo_->cut; }
+
+const NewSockets& TorchCalls::sockets() const { return gloo_->sockets; }
 
 }  // namespace ddprun::trainer

@@ -12,6 +12,7 @@
 
 #include "trainer/group/operation.h"
 #include "trainer/torch/call_outcome.h"
+#include "trainer/torch/new_sockets.h"
 #include "trainer/worker/context.h"
 
 namespace ddprun::trainer {
@@ -38,6 +39,9 @@ class TorchCalls {
     // Cuts the connections and ends all sends and receives. The other ranks see the cut.
     void abort();
     bool aborted() const;
+
+    // The connections to the other ranks.
+    const NewSockets& sockets() const;
 
   private:
     struct Gloo;  // libtorch's side

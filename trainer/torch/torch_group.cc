@@ -13,6 +13,7 @@
 #include "base/system/no_pipe_signal.h"
 #include "trainer/choice/backend_choice.h"
 #include "trainer/nccl/process_group_nccl.h"
+#include "trainer/torch/loss_watch.h"
 #include "trainer/torch/torch_calls.h"
 
 namespace ddprun::trainer {
@@ -24,6 +25,7 @@ using Made = Result<std::unique_ptr<ProcessGroup>>;
 // Keys in the group's store.
 constexpr char kHere[] = "torch/here/";   // + rank: this rank has come
 constexpr char kPlace[] = "torch/place";  // the prefix of c10d's keys
+constexpr char kEnds[] = "torch/ends/";   // + rank: the near ends of its connections
 
 std::chrono::milliseconds left_until(Clock::time_point deadline) {
     const auto left =
@@ -35,7 +37,12 @@ class TorchGroup final : public ProcessGroup {
   public:
     TorchGroup(const Context& context, std::unique_ptr<Store> store, const GroupOptions& options)
         : ProcessGroup(context, std::move(store), options) {}
-    ~TorchGroup() override { stop(); }
+    ~TorchGroup() override {
+        stop();
+        // No goodbye after a failure: the other ranks must take the end of this rank for a loss.
+        if (watch_ && !failed() && !calls_->aborted()) LossWatch::say_goodbye(store(), rank());
+        watch_.reset();  // it refers to the connections
+    }
 
     static Made make(const Context& context, std::unique_ptr<Store> store,
                      const GroupOptions& options) {
@@ -48,6 +55,7 @@ class TorchGroup final : public ProcessGroup {
     const char* backend() const override { return "gloo"; }
     Memory memory() const override { return Memory::host; }
     void abort() override {
+        if (watch_) watch_->expect_cut();
         if (calls_) calls_->abort();
     }
 
@@ -98,13 +106,31 @@ class TorchGroup final : public ProcessGroup {
                 context(),
                 "ddprun_trainer/" + std::to_string(context().generation.value) + "/torch/" + *place,
                 left_until(deadline), timeout(), [this] { ask_other_ranks(); });
-            return {};
         } catch (const std::exception& problem) {
             const Error error = error_of_torch(problem);
             return Error(error.code(), "rank " + std::to_string(rank()) + " of " +
                                            std::to_string(size()) +
                                            " cannot connect: " + error.sentence());
         }
+        return watch(deadline);
+    }
+
+    // The ranks tell each other the near ends of their connections. The far end of one of ours is
+    // the near end of one of theirs.
+    Result<void> watch(Clock::time_point deadline) {
+        const std::string mine = calls_->sockets().ends();
+        if (auto done = store().set(kEnds + std::to_string(rank()), mine); !done) return done;
+        std::vector<std::pair<int, int>> links;
+        for (int other = 0; other < size(); ++other) {
+            if (other == rank()) continue;
+            auto theirs = store().get(kEnds + std::to_string(other), left_until(deadline));
+            if (!theirs) return theirs.error();
+            for (int fd : calls_->sockets().links_to(*theirs)) links.emplace_back(fd, other);
+        }
+        auto made = LossWatch::start(store(), std::move(links), [this] { calls_->abort(); });
+        if (!made) return made.error();
+        watch_ = std::move(*made);
+        return {};
     }
 
     // All ranks come before c10d connects: its messages do not name the rank that is missing.
@@ -136,14 +162,20 @@ class TorchGroup final : public ProcessGroup {
         return {};
     }
 
-    // After a cut, what libtorch saw is only the cut.
-    Error explain(const std::exception& problem) const {
-        if (!calls_->aborted()) return error_of_torch(problem);
-        const bool given_up = dynamic_cast<const GivenUp*>(&problem);
-        return Error(ErrorCode::closed,
-                     std::string(elsewhere_ ? "another rank's group has failed"
-                                            : "this rank's group was aborted") +
-                         (given_up ? ", and " + std::string(problem.what()) : ""));
+    // What libtorch saw is often only a reaction of another rank, or the cut. The watches know which
+    // rank was lost first, so the message names that one.
+    Error explain(const std::exception& problem) {
+        const Error seen = error_of_torch(problem);
+        if (seen.code() == ErrorCode::timed_out) return seen;
+        const int lost = LossWatch::first_lost(store());
+        if (lost >= 0 && lost != rank()) {
+            lose(lost);
+            return Error(ErrorCode::closed, "the connection to rank " + std::to_string(lost) +
+                                                " was closed: that rank has died or given up");
+        }
+        if (!calls_->aborted()) return seen;
+        return Error(ErrorCode::closed, elsewhere_ ? "another rank's group has failed"
+                                                   : "this rank's group was aborted");
     }
 
     // Compares this call on all ranks, unless its shape was agreed on before and the first calls
@@ -189,6 +221,7 @@ class TorchGroup final : public ProcessGroup {
     }
 
     std::unique_ptr<TorchCalls> calls_;  // null in a world of one
+    std::unique_ptr<LossWatch> watch_;
     // Only the thread that runs operations uses these.
     bool elsewhere_ = false;  // the connections were cut because another rank has failed
     std::set<Shape> agreed_;

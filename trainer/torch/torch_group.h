@@ -3,11 +3,9 @@
 // libtorch: both have the same names with other contents, and it crashes. So such programs call
 // this function and not make_process_group().
 //
-// What process_group.h says holds for it too. One difference: if a rank is lost, the others are
-// named as "missing" after a second, because libtorch does not tell whose connection has closed.
-//
-// libtorch's Gloo sometimes forgets a send whose connection breaks. So a call is given up two
-// seconds after the group has failed; its thread is left behind, and the program should end.
+// What process_group.h says holds for it too. libtorch's Gloo sometimes forgets a send whose
+// connection breaks. So a call is given up two seconds after the group has failed; its thread is
+// left behind, and the program should end.
 #pragma once
 
 #include <memory>
