@@ -1,5 +1,5 @@
 // What mnist and gpt_torch have in common: the place in the job, snapshots of module and optimizer,
-// figures, and the end on which all ranks agree. The programs have the model, the data and the step.
+// figures, and the end on which all ranks agree. The programs have model, data and step.
 //
 //   TrainingRun run(options, {samples, seed}, StopRequest::from_environment());
 //   run.begin(module, optimizer, words, validate);

@@ -1,6 +1,7 @@
 // Hooks on libtorch's gradient accumulation, and gradients that are views of buckets.
 #include "trainer/torch/module_reducer.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/utils/lambda_post_hook.h>
@@ -20,11 +21,11 @@ namespace {
 using torch::Tensor;
 using Accumulator = decltype(torch::autograd::impl::grad_accumulator(std::declval<Tensor>()));
 
-// What a message says about a tensor: "float [16, 1, 3, 3] on cpu".
+// What a message says about a parameter: "Float [16, 1, 3, 3] on cpu, trained".
 std::string described(const Tensor& tensor) {
     std::ostringstream text;
     text << c10::toString(tensor.scalar_type()) << " " << tensor.sizes() << " on "
-         << tensor.device();
+         << tensor.device() << (tensor.requires_grad() ? ", trained" : ", not trained");
     return text.str();
 }
 
@@ -36,13 +37,25 @@ Buffer buffer_of(const Tensor& tensor) {
             type.value_or(DataType::uint8)};
 }
 
-// "a", "b" and "c" and 4 more (7 in all).
+// "a", "b", "c" and 4 more.
 std::string quoted(const std::vector<std::string>& names) {
     std::string text;
     for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 3); ++i)
         text += (i ? ", \"" : "\"") + names[i] + "\"";
     if (names.size() > 3) text += " and " + std::to_string(names.size() - 3) + " more";
     return text;
+}
+
+// The group waits for what the default stream has computed. Backward may run on another one.
+void order_streams(const at::Device& device) {
+    if (device.is_cpu()) return;
+    const c10::impl::VirtualGuardImpl guard(device.type());
+    const auto own = guard.getStream(device), seen = guard.getDefaultStream(device);
+    if (own == seen) return;
+    void* event = nullptr;
+    guard.record(&event, own, device.index(), c10::EventFlag::PYTORCH_DEFAULT);
+    guard.block(event, seen);
+    guard.destroyEvent(event, device.index());
 }
 
 // PyTorch's order of operations: each rank divides by the number of ranks, then all add.
@@ -102,7 +115,7 @@ struct ModuleReducer::State : std::enable_shared_from_this<State> {
     }
 };
 
-// A group moves plain memory: each element once, without gaps, of the group's kind.
+// A group moves plain memory of its kind, without gaps.
 Result<void> ModuleReducer::State::look_at_parameters() {
     for (const auto& item : module.named_parameters()) {
         const Tensor& value = item.value();
@@ -174,8 +187,7 @@ void ModuleReducer::State::remove_hooks() {
         if (parameter.accumulator) parameter.accumulator->del_post_hook(parameter.hook);
 }
 
-// Only the tensors themselves are compared in each step. Names are looked up when something is
-// wrong.
+// Names are looked up only when something is wrong.
 void ModuleReducer::State::check_unchanged() {
     const auto now = module.parameters();
     bool same = now.size() == parameters.size();
@@ -189,22 +201,15 @@ void ModuleReducer::State::check_unchanged() {
     if (same) return;
     std::string what = "the number of its parameters was " + std::to_string(parameters.size()) +
                        " and is " + std::to_string(now.size());
-    const auto named = module.named_parameters();
-    for (const auto& item : named) {
+    for (const auto& item : module.named_parameters()) {
         const auto before = std::find_if(parameters.begin(), parameters.end(),
                                          [&](const Parameter& p) { return p.name == item.key(); });
-        if (before == parameters.end()) {
-            what = "\"" + item.key() + "\" is new";
-            break;
-        }
+        const bool is_new = before == parameters.end();
         const auto text = described(item.value());
-        if (item.value().is_same(before->value) && text == before->description &&
-            item.value().requires_grad() == before->trained)
-            continue;
-        what = "\"" + item.key() + "\" was " + before->description +
-               (before->trained ? ", trained," : ", not trained,") + " and is " + text +
-               (item.value().requires_grad() ? ", trained" : ", not trained") +
-               (item.value().is_same(before->value) ? "" : ", another tensor");
+        if (!is_new && item.value().is_same(before->value) && text == before->description) continue;
+        what = "\"" + item.key() + "\" " +
+               (is_new ? "is new" : "was " + before->description + " and is " + text) +
+               (is_new || item.value().is_same(before->value) ? "" : ", another tensor");
         break;
     }
     throw ModuleError(usage_error("the module was changed after it was wrapped: " + what +
@@ -249,11 +254,11 @@ void ModuleReducer::State::arrived(std::size_t number) {
     Parameter& parameter = parameters[trained[number]];
     move_into_bucket(parameter);
     parameter.reached = true;
+    order_streams(parameter.view.device());
     require(reducer->ready(number));
 }
 
-// After zero_grad() libtorch makes a new gradient. One pass over it copies and scales. Then, and if
-// gradients accumulate in the bucket itself, grad() is the view.
+// After zero_grad() libtorch makes a new gradient. One pass over it copies and scales.
 void ModuleReducer::State::move_into_bucket(Parameter& parameter) {
     const c10::NoGradGuard guard;
     Tensor& gradient = parameter.value.mutable_grad();
@@ -272,7 +277,6 @@ void ModuleReducer::State::move_into_bucket(Parameter& parameter) {
     gradient = parameter.view;
 }
 
-// The end of backward(). All ranks make the same calls here.
 void ModuleReducer::State::finish() {
     in_pass = false;
     fill_missing();
@@ -280,8 +284,7 @@ void ModuleReducer::State::finish() {
     if (!options.reducer.find_unused) return;
     for (std::size_t number = 0; number < trained.size(); ++number) {
         Parameter& parameter = parameters[trained[number]];
-        // Another rank has used it, so this rank's optimizer must do the same step. What no rank
-        // has used keeps its gradient, or has none.
+        // Another rank has used it, so this rank's optimizer must do the same step.
         if (!parameter.reached && reducer->used(number))
             parameter.value.mutable_grad() = parameter.view;
     }

@@ -162,8 +162,8 @@ class TorchGroup final : public ProcessGroup {
         return {};
     }
 
-    // What libtorch saw is often only a reaction of another rank, or the cut. The watches know which
-    // rank was lost first, so the message names that one.
+    // What libtorch saw is often only a reaction of another rank, or the cut. The watches know
+    // which rank was lost first, so the message names that one.
     Error explain(const std::exception& problem) {
         const Error seen = error_of_torch(problem);
         if (seen.code() == ErrorCode::timed_out) return seen;

@@ -1,5 +1,5 @@
-// Gradients of a torch::nn::Module over two ranks: the same as on one rank with all samples, and the
-// same bits as c10d::Reducer, which is the core of PyTorch's DistributedDataParallel.
+// Gradients of a torch::nn::Module over two ranks: the same as on one rank with all samples, and
+// the same bits as c10d::Reducer, which is the core of PyTorch's DistributedDataParallel.
 #include "trainer/torch/data_parallel_module.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using test::Ends;
 using test::run_ranks;
 using torch::Tensor;
 
-// Two layers, a normalization with buffers, and one layer that forward() uses only if it is told to.
+// Two layers, a normalization with buffers, and one layer that forward() uses only if told to.
 struct Net : torch::nn::Module {
     Net() {
         first = register_module("first", torch::nn::Linear(6, 8));
@@ -90,8 +90,8 @@ bool has(const std::string& text, const std::string& part) {
     return found;
 }
 
-// The mean over both ranks, computed on this one alone: gradients of the other rank's batch with the
-// same parameters. In evaluation mode, so that no statistics couple the samples.
+// The mean over both ranks, computed on this one alone: gradients of the other rank's batch with
+// the same parameters. In evaluation mode, so that no statistics couple the samples.
 bool means_over_ranks(Net& net, int step, bool use_spare) {
     std::vector<Tensor> expected;
     std::vector<Tensor> got;
@@ -110,8 +110,8 @@ bool means_over_ranks(Net& net, int step, bool use_spare) {
     return true;
 }
 
-// Ranks begin with other parameters, and end up with those of rank 0. Several steps, with both kinds
-// of zero_grad().
+// Ranks begin with other parameters, and end up with those of rank 0. Several steps, with both
+// kinds of zero_grad().
 TEST(ModuleReducer, AveragesGradients) {
     auto ends = run_ranks(2, [](const Context& context) {
         Rank me(context);
@@ -256,10 +256,10 @@ TEST(ModuleReducer, NamesAChange) {
             return sentence_of([&] { (void)model.forward(batch_of(0, 0)); });
         };
         if (!has(after([](Net& net) { net.to(torch::kFloat64); }),
-                 "\"first.weight\" was Float [8, 6] on cpu, trained, and is Double [8, 6] on cpu"))
+                 "\"first.weight\" was Float [8, 6] on cpu, trained and is Double [8, 6] on cpu"))
             return 1;
         if (!has(after([](Net& net) { net.last->bias.requires_grad_(false); }),
-                 "\"last.bias\" was Float [1] on cpu, trained, and is Float [1] on cpu, not "
+                 "\"last.bias\" was Float [1] on cpu, trained and is Float [1] on cpu, not "
                  "trained"))
             return 2;
         if (!has(after([](Net& net) { net.register_module("more", torch::nn::Linear(1, 1)); }),

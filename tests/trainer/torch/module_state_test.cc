@@ -1,5 +1,5 @@
-// Modules and optimizers as tensors with Python's names, and back: bit for bit, and with the name of
-// what does not fit.
+// Modules and optimizers as tensors with Python's names, and back: bit for bit, and with the name
+// of what does not fit.
 #include "trainer/torch/module_state.h"
 
 #include <gtest/gtest.h>
