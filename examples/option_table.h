@@ -51,8 +51,8 @@ Setter<Options> word(T Options::*field, std::map<std::string, T> words) {
     };
 }
 
-// Reads `arguments` (without the program's name): `--name value` and `--name=value`. Sets the member
-// `help` for --help and -h, which win over everything after them. `program`: for messages.
+// Reads `arguments` (without the program's name): `--name value` and `--name=value`. Sets the
+// member `help` for --help and -h, which win over everything after them. `program`: for messages.
 template <class Options>
 ddprun::Result<Options> parse_options(const std::map<std::string, Setter<Options>>& setters,
                                       const std::vector<std::string>& arguments,

@@ -11,6 +11,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tests/support/packages.sh
+source tests/support/torch_venv.sh
 
 mode=${1:-}
 case $mode in
@@ -88,15 +89,6 @@ sanitize() {
     return "$code"
 }
 
-# The current PyTorch in a virtual environment of the build folder; Debian's interpreter, so that nobody's own counts.
-install_current_torch() {
-    local venv=build/torch-venv
-    [[ -e $venv/complete ]] && "$venv/bin/python" -c 'import safetensors' 2>/dev/null && return 0
-    echo "to be installed with pip into $venv: torch (3 GB to download, 5 on disk)"
-    [[ -e $venv/complete ]] || { rm -rf "$venv" && /usr/bin/python3 -m venv "$venv"; } || return
-    "$venv/bin/pip" install --quiet torch numpy safetensors && touch "$venv/complete"
-}
-
 # Libraries for training on top of that PyTorch (tests/e2e/warm_programs.sh).
 install_programs() {
     local venv=build/programs-venv torch=$PWD/build/torch-venv
@@ -106,6 +98,13 @@ install_programs() {
     "$torch/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
         >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch.pth" || return
     "$venv/bin/pip" install --quiet lightning transformers accelerate && touch "$venv/complete"
+}
+
+# What looks at the Python wheel (tests/releases/packages.sh).
+install_auditwheel() {
+    local venv=build/auditwheel-venv
+    [[ -x $venv/bin/auditwheel ]] && return 0
+    /usr/bin/python3 -m venv "$venv" && "$venv/bin/pip" install --quiet auditwheel
 }
 
 logs=$(mktemp -d)
@@ -124,6 +123,7 @@ cmake --build --preset release
 # trainer/torch is built with the libtorch that has come meanwhile.
 [[ -z $torch ]] || { configure release && cmake --build --preset release; }
 torch=""
+install_auditwheel || echo "auditwheel could not be installed" >&2
 if [[ $mode == --long ]]; then
     leave_out=()
     install_programs || echo "Lightning, transformers and accelerate could not be installed" >&2

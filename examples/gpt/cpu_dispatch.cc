@@ -3,12 +3,12 @@
 
 namespace example::gpt {
 
-const CpuKernels& kernels_any();
+const Kernels& kernels_any();
 #ifdef GPT_X86
-const CpuKernels& kernels_avx2();
-const CpuKernels& kernels_avx512();
+const Kernels& kernels_avx2();
+const Kernels& kernels_avx512();
 
-const CpuKernels* cpu_kernels_of(CpuKind kind) {
+const Kernels* cpu_kernels_of(CpuKind kind) {
     __builtin_cpu_init();
     if (kind == CpuKind::any) return &kernels_any();
     if (kind == CpuKind::avx2)
@@ -16,12 +16,12 @@ const CpuKernels* cpu_kernels_of(CpuKind kind) {
     return __builtin_cpu_supports("x86-64-v4") ? &kernels_avx512() : nullptr;
 }
 #else
-const CpuKernels* cpu_kernels_of(CpuKind kind) {
+const Kernels* cpu_kernels_of(CpuKind kind) {
     return kind == CpuKind::any ? &kernels_any() : nullptr;
 }
 #endif
 
-const CpuKernels& cpu_kernels() {
+const Kernels& cpu_kernels() {
     if (const auto* best = cpu_kernels_of(CpuKind::avx512)) return *best;
     if (const auto* good = cpu_kernels_of(CpuKind::avx2)) return *good;
     return *cpu_kernels_of(CpuKind::any);

@@ -1,7 +1,7 @@
-// The CPU kernels. This file is compiled once for each kind of CPU, with GPT_KIND as the name of the
-// function that returns them. It uses no inline function of the C++ library: the linker keeps one
-// copy of such a function, and that could be one for another CPU.
-#include "examples/gpt/cpu_kernels.h"
+// The CPU kernels. This file is compiled once for each kind of CPU, with GPT_KIND as the name of
+// the function that returns them. It uses no inline function of the C++ library: the linker keeps
+// one copy of such a function, and that could be one for another CPU.
+#include "examples/gpt/kernels.h"
 
 #include <math.h>
 #ifdef _OPENMP
@@ -46,6 +46,18 @@ Range part_of(long count, long unit, long index, long parts) {
             least(units * (index + 1) / parts * unit, count)};
 }
 
+// Calls f(0) … f(count - 1). The parts are the same for any number of threads, and with them what
+// is computed in vectors and what is left over: tanhf() gives other bits there.
+template <class F>
+void each(long count, F f) {
+    constexpr long kPart = 2048;
+#pragma omp parallel for
+    for (long begin = 0; begin < count; begin += kPart) {
+        const long end = least(begin + kPart, count);
+        for (long i = begin; i < end; ++i) f(i);
+    }
+}
+
 }  // namespace
 }  // namespace example::gpt
 
@@ -55,11 +67,23 @@ Range part_of(long count, long unit, long index, long parts) {
 
 namespace example::gpt {
 
-const CpuKernels& GPT_KIND() {
-    static const CpuKernels kernels{
-        kName,     multiply,           add_rows,      layer_norm,    layer_norm_backward,
-        attention, attention_backward, gelu,          gelu_backward, add,
-        embed,     embed_backward,     cross_entropy, adam};
+const Kernels& GPT_KIND() {
+    static const Kernels kernels{kName,
+                                 multiply,
+                                 add_rows,
+                                 layer_norm,
+                                 layer_norm_backward,
+                                 attention,
+                                 attention_backward,
+                                 gelu,
+                                 gelu_backward,
+                                 copy,
+                                 zero,
+                                 embed,
+                                 embed_backward,
+                                 cross_entropy,
+                                 adam,
+                                 [] { return static_cast<const char*>(nullptr); }};
     return kernels;
 }
 

@@ -77,26 +77,27 @@ void layer_norm_backward(const LayerNorm& n, const float* d_out, float* d_in, fl
 constexpr float kGelu = 0.7978845608f, kCubic = 0.044715f;  // sqrt(2 / pi)
 
 void gelu(float* out, const float* in, long count) {
-#pragma omp parallel for simd
-    for (long i = 0; i < count; ++i) {
+    each(count, [=](long i) {
         const float x = in[i];
         out[i] = 0.5f * x * (1 + tanhf(kGelu * (x + kCubic * x * x * x)));
-    }
+    });
 }
 
 void gelu_backward(float* d_in, const float* in, const float* d_out, long count) {
-#pragma omp parallel for simd
-    for (long i = 0; i < count; ++i) {
+    each(count, [=](long i) {
         const float x = in[i];
         const float t = tanhf(kGelu * (x + kCubic * x * x * x));
         const float slope = kGelu * (1 + 3 * kCubic * x * x);
         d_in[i] = d_out[i] * 0.5f * (1 + t + x * (1 - t * t) * slope);
-    }
+    });
 }
 
-void add(float* out, const float* a, const float* b, long count) {
-#pragma omp parallel for simd
-    for (long i = 0; i < count; ++i) out[i] = a[i] + b[i];
+void copy(float* out, const float* in, long count) {
+    each(count, [=](long i) { out[i] = in[i]; });
+}
+
+void zero(float* out, long count) {
+    each(count, [=](long i) { out[i] = 0; });
 }
 
 void embed(float* out, const int* tokens, const float* of_token, const float* of_position,
@@ -111,7 +112,7 @@ void embed(float* out, const int* tokens, const float* of_token, const float* of
 
 // Several rows have one token, so the threads divide the columns.
 void embed_backward(float* d_of_token, float* d_of_position, const int* tokens, const float* d_out,
-                    long rows, long length, long width) {
+                    long rows, long length, long width, long /*words*/) {
 #pragma omp parallel for
     for (long c0 = 0; c0 < width; c0 += kColumns) {
         const long c1 = least(c0 + kColumns, width);
@@ -149,14 +150,13 @@ void adam(float* values, float* first, float* second, const float* gradient, lon
           const AdamStep& s) {
     const float size = s.rate / s.correction1;
     const float root = sqrtf(s.correction2);
-#pragma omp parallel for simd
-    for (long i = 0; i < count; ++i) {
+    each(count, [=](long i) {
         const float g = gradient[i];
         const float value = values[i] * (1 - s.rate * s.decay);
         first[i] += (g - first[i]) * (1 - s.beta1);
         second[i] = second[i] * s.beta2 + (1 - s.beta2) * g * g;
         values[i] = value - size * first[i] / (sqrtf(second[i]) / root + s.epsilon);
-    }
+    });
 }
 
 }  // namespace

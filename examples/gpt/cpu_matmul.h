@@ -53,6 +53,9 @@ inline void tile(const float* left, long stride, const float* panel, long depth,
     Vector sum[Rows][kVectors] = {};
     const Vector* right = reinterpret_cast<const Vector*>(panel);
     for (long k = 0; k < depth; ++k) {
+        // The rows of the next tile: each is too short for the CPU to foresee it.
+        if (!Across && k % kLanes == 0)
+            for (int r = 0; r < Rows; ++r) __builtin_prefetch(left + (Rows + r) * stride + k);
 #pragma GCC unroll 16
         for (int r = 0; r < Rows; ++r) {
             const float value = Across ? left[k * stride + r] : left[r * stride + k];

@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+#include "examples/gpt/cpu_kernels.h"
+#include "examples/gpt/cuda_kernels.h"
 #include "examples/gpt/gpt_training.h"
 #include "examples/gpt/model_file.h"
 #include "trainer/backend/make_process_group.h"
@@ -56,11 +58,13 @@ Result<Start> make_start(const GptOptions& options) {
 }
 
 // The network lies in the kind of memory that the group works on.
-Result<std::unique_ptr<Gpt>> make_gpt(const ProcessGroup& group, const GptOptions& options,
-                                      const Start& start) {
-    if (group.memory() == Memory::gpu)
-        return make_cuda_gpt(start.shape, start.parameters, options.precision);
-    return make_cpu_gpt(start.shape, start.parameters);
+Result<std::unique_ptr<Gpt>> make_network(const ProcessGroup& group, const GptOptions& options,
+                                          const Start& start) {
+    if (group.memory() == Memory::host)
+        return make_gpt(start.shape, start.parameters, cpu_kernels(), Memory::host);
+    auto kernels = cuda_kernels(options.precision);
+    if (!kernels) return kernels.error();
+    return make_gpt(start.shape, start.parameters, **kernels, Memory::gpu);
 }
 
 void tell_start(const Context& context, const ProcessGroup& group, const Start& start) {
@@ -93,7 +97,7 @@ Result<int> train(const GptOptions& options, StopRequest stop) {
     if (!store) return store.error();
     auto group = make_process_group(*context, **store, {options.backend, timeout, {}});
     if (!group) return group.error();
-    auto gpt = make_gpt(**group, options, *start);
+    auto gpt = make_network(**group, options, *start);
     if (!gpt) return gpt.error();
     tell_start(*context, **group, *start);
     if (!options.evaluate.empty()) return evaluate(options, **group, *start, **gpt);

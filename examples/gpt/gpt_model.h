@@ -1,4 +1,5 @@
-// A GPT-2 with forward and backward passes of its own, on the CPU or on a GPU.
+// A GPT-2 with forward and backward passes of its own. Its kernels decide whether it runs on the
+// CPU or on a GPU.
 //
 // Parameters and AdamW's two moments lie in one block each, in the process group's kind of memory.
 // The gradients lie in the buckets of a reducer. Sums run in a fixed order: with equal input the
@@ -18,6 +19,8 @@
 
 namespace example::gpt {
 
+struct Kernels;
+
 // AdamW's settings for one step.
 struct AdamOptions {
     float rate = 1e-3f;
@@ -31,7 +34,8 @@ class Gpt {
     virtual ~Gpt() = default;
 
     virtual const GptShape& shape() const = 0;
-    // The parameters as tensors() orders them. The moments: "adam_m.NAME" of all, then "adam_v.NAME".
+    // The parameters as tensors() orders them. The moments: "adam_m.NAME" of all, then
+    // "adam_v.NAME".
     virtual std::vector<ddprun::trainer::NamedBuffer> parameters() = 0;
     virtual std::vector<ddprun::trainer::NamedBuffer> moments() = 0;
 
@@ -57,17 +61,11 @@ std::vector<ddprun::trainer::NamedBuffer> named_moments(const GptShape& shape, f
 // What the kernels of AdamW need for one parameter.
 AdamStep adam_step(const AdamOptions& options, const Tensor& tensor);
 
-// How a GPU computes. Parameters, moments and gradients are float32 in both.
-enum class Precision {
-    float32,
-    bfloat16,  // weights and activations of the matrix products; sums in float32
-};
-
-// Both begin with these parameters. The GPU is the thread's current one. A build without CUDA has
-// gpt_cuda_fallback.cc, whose make_cuda_gpt() returns the error `unavailable`.
-std::unique_ptr<Gpt> make_cpu_gpt(const GptShape& shape, std::span<const float> parameters);
-ddprun::Result<std::unique_ptr<Gpt>> make_cuda_gpt(const GptShape& shape,
-                                                   std::span<const float> parameters,
-                                                   Precision precision);
+// A network that begins with these parameters. `memory`: where the kernels work; on a GPU that is
+// the thread's current one. `kernels` must outlive it. Errors: unavailable (no memory).
+ddprun::Result<std::unique_ptr<Gpt>> make_gpt(const GptShape& shape,
+                                              std::span<const float> parameters,
+                                              const Kernels& kernels,
+                                              ddprun::trainer::Memory memory);
 
 }  // namespace example::gpt

@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "base/error.h"
-#include "examples/gpt/gpt_model.h"
+#include "examples/gpt/cuda_kernels.h"
+#include "examples/gpt/gpt_shape.h"
 #include "trainer/group/process_group.h"
 
 namespace example::gpt {
 
-// kGptHelp describes each option. examples/python/gpt.py has the same ones.
+// kGptHelp describes each option. examples/python/gpt.py has those of model and training, too.
 struct GptOptions {
     std::string size = "character";                     // sets the next five
     int layers = 0, heads = 0, width = 0, context = 0;  // 0: those of `size`

@@ -1,9 +1,9 @@
 // What a snapshot of `gpt` holds, and how a training resumes from it.
 //
-// Tensors: parameters, and the two moments of AdamW. Text: epoch, position in the data, seed, heads,
-// vocabulary, and the text's checksum. The step is part of the snapshot's name. With these a training continues with the
-// same bits, also in the middle of an epoch. With another number of ranks it continues with the
-// windows that are left.
+// Tensors: parameters, and the two moments of AdamW. Text: epoch, position in the data, seed,
+// heads, vocabulary, and the text's checksum. The step is part of the snapshot's name. With these a
+// training continues with the same bits, also in the middle of an epoch. With another number of
+// ranks it continues with the windows that are left.
 //
 // Errors: usage, for a snapshot of another model, another text or another seed.
 #pragma once

@@ -170,6 +170,7 @@ Result<void> GptTraining::step() {
         return Error(ErrorCode::malformed, "the gradients of step " + std::to_string(step_ + 1) +
                                                " are not finite; try a lower --lr");
     ++step_;
+    validated_.reset();
     AdamOptions options;
     options.rate = static_cast<float>(rate());
     options.decay = p_.options.decay;
@@ -194,6 +195,16 @@ Result<void> GptTraining::save() {
                          words_of(p_.sampler, p_.options.seed, p_.gpt.shape(), p_.text));
 }
 
+// All ranks know it, or none does.
+Result<double> GptTraining::validated() {
+    if (!validated_) {
+        auto mean = validate(p_.group, p_.text, p_.gpt, p_.options.batch);
+        if (!mean) return mean.error();
+        validated_ = mean->mean().value_or(0);
+    }
+    return *validated_;
+}
+
 // The figures of all ranks since the last call. Rank 0 prints them. Times are those of the slowest
 // rank, because the others wait for it.
 Result<void> GptTraining::tell_figures() {
@@ -201,13 +212,13 @@ Result<void> GptTraining::tell_figures() {
     if (!trained) return trained.error();
     double slowest[] = {figures_.communication, figures_.waited, seconds_now() - told_at_};
     if (auto done = p_.group.all_reduce_values(slowest, ReduceOp::max); !done) return done;
-    auto validated = validate(p_.group, p_.text, p_.gpt, p_.options.batch);
-    if (!validated) return validated.error();
+    auto validation = validated();
+    if (!validation) return validation.error();
     figures_.epoch = p_.sampler.position().epoch;
     figures_.step = step_;
     figures_.world = p_.context.world_size;
     figures_.loss = trained->mean().value_or(0);
-    figures_.validation = validated->mean();
+    figures_.validation = *validation;
     figures_.samples = trained->weight();
     figures_.communication = slowest[0];
     figures_.waited = slowest[1];
@@ -262,8 +273,8 @@ void GptTraining::crash_if_asked() {
 
 Result<void> GptTraining::finish() {
     if (auto same = verify_equal(p_.group, p_.gpt.parameters()); !same) return same;
-    auto validated = validate(p_.group, p_.text, p_.gpt, p_.options.batch);
-    if (!validated) return validated.error();
+    auto validation = validated();
+    if (!validation) return validation.error();
     if (p_.context.is_first()) {
         auto parameters = parameters_on_host(p_.gpt, p_.group.memory());
         if (!parameters) return parameters.error();
@@ -276,8 +287,7 @@ Result<void> GptTraining::finish() {
         if (!sample) return sample.error();
         if (!sample->empty()) print("--- sample\n" + *sample + "\n---");
         char line[96];
-        std::snprintf(line, sizeof line, "validation=%.9g checksum=%s",
-                      validated->mean().value_or(0),
+        std::snprintf(line, sizeof line, "validation=%.9g checksum=%s", *validation,
                       checksum_of(std::as_bytes(std::span(*parameters))).c_str());
         print(line);
     }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "examples/gpt/gpt_model.h"
@@ -61,6 +62,7 @@ class GptTraining {
     ddprun::Result<void> compute(const std::vector<Batch>& batches);
     double rate() const;
     ddprun::Result<void> save();
+    ddprun::Result<double> validated();
     ddprun::Result<void> tell_figures();
     ddprun::Result<void> log_step();
     void report();
@@ -74,6 +76,7 @@ class GptTraining {
     ddprun::trainer::WeightedMean loss_;    // of this rank, since the last figures
     ddprun::trainer::WeightedMean recent_;  // of this rank, since the last progress line
     ddprun::trainer::EpochFigures figures_;
+    std::optional<double> validated_;     // the validation loss after step_, if it is known
     double told_at_ = 0, logged_at_ = 0;  // when these two were last printed; seconds, steady clock
 };
 

@@ -1,6 +1,7 @@
 // Reads and writes the weights of a GPT.
 #include "examples/gpt/model_file.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 
@@ -55,8 +56,9 @@ Result<GptShape> shape_in(const std::string& path, const Safetensors& file) {
         const std::string& text = heads->second;
         std::from_chars(text.data(), text.data() + text.size(), shape.heads);
     }
-    if (shape.vocabulary < 1 || shape.context < 1 || shape.layers < 1 || shape.heads < 1 ||
-        shape.width % shape.heads != 0)
+    const int least =
+        std::min({shape.vocabulary, shape.context, shape.layers, shape.heads, shape.width});
+    if (least < 1 || shape.width % shape.heads != 0)
         return wrong(path, "has " + std::to_string(shape.layers) + " layers of width " +
                                std::to_string(shape.width) + " with " +
                                std::to_string(shape.heads) + " heads; is it a GPT-2?");

@@ -22,9 +22,9 @@ constexpr std::int64_t kEach = 10;  // one window in so many is for validation
 const char kLicenses[] = "/usr/share/common-licenses";
 
 Result<std::string> read_file(const fs::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    std::string text{std::istreambuf_iterator<char>(in), {}};
-    if (in.is_open() && !in.bad() && !fs::is_directory(path)) return text;
+    // Reading a folder would throw.
+    if (std::ifstream in(path, std::ios::binary); in && !fs::is_directory(path))
+        return std::string{std::istreambuf_iterator<char>(in), {}};
     return Error(ErrorCode::usage,
                  "cannot read the text " + path.string() + "; --text FILE names another one");
 }

@@ -2,8 +2,8 @@
 
     ddprun --standalone --nproc-per-node=2 --max-restarts=3 gpt.py --steps 200 --snapshot /tmp/gpt.pt
 
-Runs under torchrun and ddprun. The options are those of build/bin/gpt; --snapshot is a file of torch.save(). --save,
---init and --evaluate are safetensors files with the names of transformers' GPT2LMHeadModel, as in C++."""
+Runs under torchrun and ddprun. The options are those of build/bin/gpt --help; --snapshot is a torch.save() file.
+--save, --init and --evaluate are safetensors files with the names of transformers' GPT2LMHeadModel, as in C++."""
 import argparse, contextlib, math, os, pathlib, signal, sys, time
 
 import torch

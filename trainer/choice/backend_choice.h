@@ -3,6 +3,7 @@
 // in libtorch, see trainer/torch) can use it.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,10 @@ struct BackendChoice {
 // only reports "Duplicate GPU detected"; this function names the two ranks.
 BackendChoice choose_backend(const std::vector<std::string>& gpus);
 
-// Agrees with the other ranks on a backend, through the store. All ranks must ask for the same one.
-// If Gloo is chosen because NCCL cannot be used, options.note gets the reason. Errors: timed_out (a
+// Agrees with the other ranks on a backend, through the group's own part of the store. All ranks
+// must ask for the same one. If Gloo is chosen because NCCL cannot be used, options.note gets the reason. Errors: timed_out (a
 // rank did not come), refused (options ask for NCCL, which cannot be used), unavailable, closed.
-Result<Backend> agree_on_backend(const Context& context, Store& store, const GroupOptions& options);
+Result<Backend> agree_on_backend(const Context& context, Store& own, const GroupOptions& options,
+                                 std::chrono::steady_clock::time_point deadline);
 
 }  // namespace ddprun::trainer

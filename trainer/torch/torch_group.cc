@@ -233,9 +233,11 @@ Result<std::unique_ptr<ProcessGroup>> make_torch_group(const Context& context, S
                                                        const GroupOptions& options) {
     CallTeller teller;
     const CallTeller::Call told(teller, kMeetingCall, 0);
-    auto own = store.another("");
+    const auto number = next_of_kind(store, "group", context.rank);
+    if (!number) return number.error();
+    auto own = store.another("group/" + std::to_string(*number));
     if (!own) return own.error();
-    auto backend = agree_on_backend(context, store, options);
+    auto backend = agree_on_backend(context, **own, options, Clock::now() + options.timeout);
     if (!backend) return backend.error();
     return *backend == Backend::nccl ? make_nccl_group(context, std::move(*own), options)
                                      : TorchGroup::make(context, std::move(*own), options);

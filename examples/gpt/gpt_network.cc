@@ -1,34 +1,40 @@
-// The GPT on the CPU: which kernel runs on which memory, forward and backward.
-#include <cstring>
-
-#include "examples/gpt/cpu_kernels.h"
+// The GPT: which kernel runs on which memory, forward and backward. The same for CPUs and GPUs.
 #include "examples/gpt/gpt_model.h"
+#include "examples/gpt/kernels.h"
+#include "examples/gpt/memory_block.h"
 
 namespace example::gpt {
 namespace {
 
 using ddprun::Result;
 using ddprun::trainer::GradientReducer;
+using ddprun::trainer::Memory;
 using ddprun::trainer::NamedBuffer;
 
 // What forward() of a layer keeps for backward(). M: positions of the batch, C: width.
 struct LayerMemory {
-    std::vector<float> in;                      // M × C; the residual stream before the layer
-    std::vector<float> norm1, mean1, rstd1;     // M × C, M, M
-    std::vector<float> qkv, shares, attention;  // M × 3C; rows × heads × length²; M × C
-    std::vector<float> middle;                  // M × C; the residual stream after attention
-    std::vector<float> norm2, mean2, rstd2;     // M × C, M, M
-    std::vector<float> up, gelu;                // M × 4C
+    Floats in;                      // M × C; the residual stream before the layer
+    Floats norm1, mean1, rstd1;     // M × C, M, M
+    Floats qkv, shares, attention;  // M × 3C; rows × heads × length²; M × C
+    Floats middle;                  // M × C; the residual stream after attention
+    Floats norm2, mean2, rstd2;     // M × C, M, M
+    Floats up, gelu;                // M × 4C
 };
 
-class CpuGpt final : public Gpt {
+class Network final : public Gpt {
   public:
-    CpuGpt(const GptShape& shape, std::span<const float> parameters)
-        : shape_(shape),
+    Network(const GptShape& shape, const Kernels& kernels, Memory memory)
+        : k_(kernels),
+          memory_(memory),
+          shape_(shape),
           tensors_(tensors(shape)),
-          values_(parameters.begin(), parameters.end()),
-          moments_(2 * values_.size()),
           layers_(static_cast<std::size_t>(shape.layers)) {}
+
+    // What can fail, and so is not in the constructor.
+    Result<void> begin(std::span<const float> parameters) {
+        if (auto done = values_.fill(memory_, parameters); !done) return done;
+        return moments_.resize(memory_, static_cast<long>(2 * parameters.size()));
+    }
 
     const GptShape& shape() const override { return shape_; }
     std::vector<NamedBuffer> parameters() override {
@@ -37,18 +43,18 @@ class CpuGpt final : public Gpt {
     std::vector<NamedBuffer> moments() override { return named_moments(shape_, moments_.data()); }
 
     Result<double> forward(const Batch& batch, float share) override {
-        run(batch.tokens, batch.rows, batch.length);
-        targets_ = batch.targets;
-        losses_.resize(batch.positions());
+        if (auto done = run(batch.tokens, batch.rows, batch.length); !done) return done.error();
+        if (auto done = targets_.fill(memory_, batch.targets); !done) return done.error();
         k_.cross_entropy(logits_.data(), losses_.data(), targets_.data(), positions_,
                          shape_.vocabulary, share / static_cast<float>(positions_));
+        auto losses = losses_.on_host(0, positions_);
+        if (!losses) return losses.error();
         double sum = 0;
-        for (float loss : losses_) sum += static_cast<double>(loss);
+        for (float loss : *losses) sum += static_cast<double>(loss);
         return sum / static_cast<double>(positions_);
     }
 
     Result<void> backward(GradientReducer& reducer) override {
-        prepare_backward();
         output_backward(reducer);
         if (auto done = ready(reducer, last_norm(shape_), last_norm(shape_) + 1); !done)
             return done;
@@ -57,42 +63,73 @@ class CpuGpt final : public Gpt {
             if (auto done = attention_backward(reducer, layer); !done) return done;
         }
         k_.embed_backward(gradient(reducer, kTokens), gradient(reducer, kPositions), tokens_.data(),
-                          d_.data(), positions_, length_, shape_.width);
+                          d_.data(), positions_, length_, shape_.width, shape_.vocabulary);
         return ready(reducer, kTokens, kPositions);
     }
 
     Result<void> update(const GradientReducer& reducer, const AdamOptions& options) override {
         for (std::size_t i = 0; i < tensors_.size(); ++i) {
             const auto& tensor = tensors_[i];
-            float* first = &moments_[tensor.offset];
-            k_.adam(&values_[tensor.offset], first, first + values_.size(), gradient(reducer, i),
-                    static_cast<long>(tensor.count), adam_step(options, tensor));
+            float* first = moments_.data() + tensor.offset;
+            k_.adam(values_.data() + tensor.offset, first, first + parameter_count(shape_),
+                    gradient(reducer, i), static_cast<long>(tensor.count),
+                    adam_step(options, tensor));
         }
-        return {};
+        return checked();
     }
 
     Result<std::vector<float>> next(std::span<const int> tokens) override {
-        run({tokens.begin(), tokens.end()}, 1, static_cast<int>(tokens.size()));
-        return std::vector<float>(logits_.end() - shape_.vocabulary, logits_.end());
+        auto done = run(tokens, 1, static_cast<int>(tokens.size()));
+        if (!done) return done.error();
+        return logits_.on_host((positions_ - 1) * shape_.vocabulary, shape_.vocabulary);
     }
 
   private:
     long width() const { return shape_.width; }
-    const float* value(std::size_t tensor) const { return &values_[tensors_[tensor].offset]; }
+    const float* value(std::size_t tensor) const {
+        return values_.data() + tensors_[tensor].offset;
+    }
     static float* gradient(const GradientReducer& reducer, std::size_t tensor) {
         return static_cast<float*>(reducer.gradient(tensor).data);
     }
     // The last parameter first, as the buckets expect it.
-    static Result<void> ready(GradientReducer& reducer, std::size_t first, std::size_t last) {
+    Result<void> ready(GradientReducer& reducer, std::size_t first, std::size_t last) const {
+        if (auto done = checked(); !done) return done;
         for (std::size_t i = last + 1; i-- > first;)
             if (auto done = reducer.ready(i); !done) return done;
         return {};
     }
 
-    // Memory grows with the largest batch and stays.
-    float* sized(std::vector<float>& memory, long count) const {
-        memory.resize(static_cast<std::size_t>(count));
-        return memory.data();
+    Result<void> checked() const {
+        const char* problem = k_.problem();
+        if (!problem) return {};
+        return ddprun::Error(ddprun::ErrorCode::unavailable,
+                             std::string("the network on ") + k_.name + ": " + problem);
+    }
+
+    // Memory for a batch. It grows with the largest one and stays.
+    Result<void> make_room() {
+        const long stream = positions_ * width();
+        const long scores = rows_ * shape_.heads * length_ * length_;
+        std::vector<std::pair<Floats*, long>> all{
+            {&out_, stream},        {&norm_, stream},
+            {&mean_, positions_},   {&rstd_, positions_},
+            {&d_, stream},          {&d_narrow_, stream},
+            {&d_wide_, 4 * stream}, {&scores_, scores},
+            {&losses_, positions_}, {&logits_, positions_ * shape_.vocabulary}};
+        for (auto& m : layers_) {
+            for (Floats* one : {&m.mean1, &m.rstd1, &m.mean2, &m.rstd2})
+                all.emplace_back(one, positions_);
+            for (Floats* one : {&m.in, &m.norm1, &m.attention, &m.middle, &m.norm2})
+                all.emplace_back(one, stream);
+            all.emplace_back(&m.qkv, 3 * stream);
+            all.emplace_back(&m.shares, scores);
+            all.emplace_back(&m.up, 4 * stream);
+            all.emplace_back(&m.gelu, 4 * stream);
+        }
+        for (auto& [memory, count] : all)
+            if (auto done = memory->resize(memory_, count); !done) return done;
+        return {};
     }
 
     // out = in × weight + bias, for a layer of the network.
@@ -130,75 +167,57 @@ class CpuGpt final : public Gpt {
         k_.add_rows(gradient(reducer, weight + 1), d_out, positions_, outputs);
     }
 
-    LayerNorm norm(const float* in, std::size_t weight, std::vector<float>& mean,
-                   std::vector<float>& rstd) const {
-        return {positions_,
-                width(),
-                in,
-                value(weight),
-                value(weight + 1),
-                sized(mean, positions_),
-                sized(rstd, positions_)};
+    LayerNorm norm(const Floats& in, std::size_t weight, const Floats& mean,
+                   const Floats& rstd) const {
+        return {positions_,        width(),     in.data(),  value(weight),
+                value(weight + 1), mean.data(), rstd.data()};
     }
 
-    Attention attention_of(LayerMemory& m) const {
+    Attention attention_of(const LayerMemory& m) const {
         return {rows_,        length_,        shape_.heads, width() / shape_.heads,
                 m.qkv.data(), m.shares.data()};
     }
 
     // All layers, up to the logits.
-    void run(std::vector<int> tokens, int rows, int length) {
-        tokens_ = std::move(tokens);
+    Result<void> run(std::span<const int> tokens, int rows, int length) {
         rows_ = rows;
         length_ = length;
-        positions_ = static_cast<long>(tokens_.size());
-        const long stream = positions_ * width();
-        k_.embed(sized(layers_[0].in, stream), tokens_.data(), value(kTokens), value(kPositions),
+        positions_ = static_cast<long>(tokens.size());
+        if (auto done = tokens_.fill(memory_, tokens); !done) return done;
+        if (auto done = make_room(); !done) return done;
+        k_.embed(layers_[0].in.data(), tokens_.data(), value(kTokens), value(kPositions),
                  positions_, length_, width());
         for (int layer = 0; layer < shape_.layers; ++layer) {
-            auto& next =
-                layer + 1 < shape_.layers ? layers_[static_cast<std::size_t>(layer) + 1].in : out_;
-            forward_layer(layer, sized(next, stream));
+            const bool last = layer + 1 == shape_.layers;
+            const Floats& next = last ? out_ : layers_[static_cast<std::size_t>(layer) + 1].in;
+            forward_layer(layer, next.data());
         }
-        const auto final_norm = norm(out_.data(), last_norm(shape_), mean_, rstd_);
-        k_.layer_norm(final_norm, sized(norm_, stream));
+        k_.layer_norm(norm(out_, last_norm(shape_), mean_, rstd_), norm_.data());
         k_.multiply({.left = {norm_.data(), width()},
                      .right = Matrix{value(kTokens), width()}.transposed(),
                      .rows = positions_,
                      .columns = shape_.vocabulary,
                      .depth = width(),
-                     .out = sized(logits_, positions_ * shape_.vocabulary),
+                     .out = logits_.data(),
                      .out_row = shape_.vocabulary});
+        return checked();
     }
 
-    void forward_layer(int layer, float* out) {
-        auto& m = layers_[static_cast<std::size_t>(layer)];
+    void forward_layer(int layer, float* out) const {
+        const auto& m = layers_[static_cast<std::size_t>(layer)];
         const long stream = positions_ * width();
-        const auto bytes = static_cast<std::size_t>(stream) * sizeof(float);
-        k_.layer_norm(norm(m.in.data(), part_at(layer, norm1_weight), m.mean1, m.rstd1),
-                      sized(m.norm1, stream));
-        linear(m.norm1.data(), width(), part_at(layer, qkv_weight), 3 * width(),
-               sized(m.qkv, 3 * stream));
-        sized(m.shares, rows_ * shape_.heads * length_ * length_);
-        k_.attention(attention_of(m), sized(m.attention, stream));
-        std::memcpy(sized(m.middle, stream), m.in.data(), bytes);
+        k_.layer_norm(norm(m.in, part_at(layer, norm1_weight), m.mean1, m.rstd1), m.norm1.data());
+        linear(m.norm1.data(), width(), part_at(layer, qkv_weight), 3 * width(), m.qkv.data());
+        k_.attention(attention_of(m), m.attention.data());
+        k_.copy(m.middle.data(), m.in.data(), stream);
         linear(m.attention.data(), width(), part_at(layer, attention_weight), width(),
                m.middle.data(), true);
-        k_.layer_norm(norm(m.middle.data(), part_at(layer, norm2_weight), m.mean2, m.rstd2),
-                      sized(m.norm2, stream));
-        linear(m.norm2.data(), width(), part_at(layer, up_weight), 4 * width(),
-               sized(m.up, 4 * stream));
-        k_.gelu(sized(m.gelu, 4 * stream), m.up.data(), 4 * stream);
-        std::memcpy(out, m.middle.data(), bytes);
+        k_.layer_norm(norm(m.middle, part_at(layer, norm2_weight), m.mean2, m.rstd2),
+                      m.norm2.data());
+        linear(m.norm2.data(), width(), part_at(layer, up_weight), 4 * width(), m.up.data());
+        k_.gelu(m.gelu.data(), m.up.data(), 4 * stream);
+        k_.copy(out, m.middle.data(), stream);
         linear(m.gelu.data(), 4 * width(), part_at(layer, down_weight), width(), out, true);
-    }
-
-    void prepare_backward() {
-        const long stream = positions_ * width();
-        sized(d_, stream);
-        sized(d_narrow_, stream);
-        sized(d_wide_, 4 * stream);
-        sized(scores_, rows_ * shape_.heads * length_ * length_);
     }
 
     // Logits and last norm. Leaves the derivatives of the residual stream in d_.
@@ -219,58 +238,63 @@ class CpuGpt final : public Gpt {
                      .out = gradient(reducer, kTokens),
                      .out_row = width(),
                      .add = true});
-        std::memset(d_.data(), 0, d_.size() * sizeof(float));
+        // The norm's backward pass adds to it: the last layer's derivatives begin at 0.
+        k_.zero(d_.data(), positions_ * width());
         const auto at = last_norm(shape_);
-        k_.layer_norm_backward(norm(out_.data(), at, mean_, rstd_), d_narrow_.data(), d_.data(),
+        k_.layer_norm_backward(norm(out_, at, mean_, rstd_), d_narrow_.data(), d_.data(),
                                gradient(reducer, at), gradient(reducer, at + 1));
     }
 
     // The residual stream passes its derivatives on unchanged; each half of a layer adds its own.
     Result<void> mlp_backward(GradientReducer& reducer, int layer) {
-        auto& m = layers_[static_cast<std::size_t>(layer)];
+        const auto& m = layers_[static_cast<std::size_t>(layer)];
         const auto up = part_at(layer, up_weight), norm2 = part_at(layer, norm2_weight);
         linear_backward(reducer, m.gelu.data(), 4 * width(), part_at(layer, down_weight), width(),
                         d_.data(), d_wide_.data());
         k_.gelu_backward(d_wide_.data(), m.up.data(), d_wide_.data(), 4 * positions_ * width());
         linear_backward(reducer, m.norm2.data(), width(), up, 4 * width(), d_wide_.data(),
                         d_narrow_.data());
-        k_.layer_norm_backward(norm(m.middle.data(), norm2, m.mean2, m.rstd2), d_narrow_.data(),
-                               d_.data(), gradient(reducer, norm2), gradient(reducer, norm2 + 1));
+        k_.layer_norm_backward(norm(m.middle, norm2, m.mean2, m.rstd2), d_narrow_.data(), d_.data(),
+                               gradient(reducer, norm2), gradient(reducer, norm2 + 1));
         return ready(reducer, norm2, part_at(layer, down_bias));
     }
 
     Result<void> attention_backward(GradientReducer& reducer, int layer) {
-        auto& m = layers_[static_cast<std::size_t>(layer)];
+        const auto& m = layers_[static_cast<std::size_t>(layer)];
         const auto norm1 = part_at(layer, norm1_weight);
         linear_backward(reducer, m.attention.data(), width(), part_at(layer, attention_weight),
                         width(), d_.data(), d_narrow_.data());
         k_.attention_backward(attention_of(m), d_narrow_.data(), d_wide_.data(), scores_.data());
         linear_backward(reducer, m.norm1.data(), width(), part_at(layer, qkv_weight), 3 * width(),
                         d_wide_.data(), d_narrow_.data());
-        k_.layer_norm_backward(norm(m.in.data(), norm1, m.mean1, m.rstd1), d_narrow_.data(),
-                               d_.data(), gradient(reducer, norm1), gradient(reducer, norm1 + 1));
+        k_.layer_norm_backward(norm(m.in, norm1, m.mean1, m.rstd1), d_narrow_.data(), d_.data(),
+                               gradient(reducer, norm1), gradient(reducer, norm1 + 1));
         return ready(reducer, norm1, part_at(layer, attention_bias));
     }
 
-    const CpuKernels& k_ = cpu_kernels();
+    const Kernels& k_;
+    const Memory memory_;
     const GptShape shape_;
     const std::vector<Tensor> tensors_;
-    std::vector<float> values_, moments_;
+    Floats values_, moments_;
     // Of the last forward().
-    std::vector<int> tokens_, targets_;
+    Ints tokens_, targets_;
     long rows_ = 0, length_ = 0, positions_ = 0;
     std::vector<LayerMemory> layers_;
-    std::vector<float> out_, norm_, mean_, rstd_;  // residual stream at the end, and its norm
-    std::vector<float> logits_;                    // after forward(): their derivatives
-    std::vector<float> losses_;
+    Floats out_, norm_, mean_, rstd_;  // residual stream at the end, and its norm
+    Floats logits_;                    // after forward(): their derivatives
+    Floats losses_;
     // Derivatives of the residual stream, of something M × C, of something M × 4C, of the scores.
-    std::vector<float> d_, d_narrow_, d_wide_, scores_;
+    Floats d_, d_narrow_, d_wide_, scores_;
 };
 
 }  // namespace
 
-std::unique_ptr<Gpt> make_cpu_gpt(const GptShape& shape, std::span<const float> parameters) {
-    return std::make_unique<CpuGpt>(shape, parameters);
+Result<std::unique_ptr<Gpt>> make_gpt(const GptShape& shape, std::span<const float> parameters,
+                                      const Kernels& kernels, Memory memory) {
+    auto made = std::make_unique<Network>(shape, kernels, memory);
+    if (auto done = made->begin(parameters); !done) return done.error();
+    return std::unique_ptr<Gpt>(std::move(made));
 }
 
 }  // namespace example::gpt
