@@ -21,8 +21,7 @@ using namespace ddprun::trainer;
 using namespace example;
 using namespace example::gpt;
 using torch::nn::Embedding;
-using torch::nn::LayerNorm;
-using torch::nn::LayerNormOptions;
+namespace nn = torch::nn; // its LayerNorm is not that of example::gpt
 using torch::optim::AdamWOptions;
 
 namespace {
@@ -79,16 +78,16 @@ struct Mlp : torch::nn::Module {
 
 struct Layer : torch::nn::Module {
     explicit Layer(const GptShape& shape) {
-        ln_1 = register_module("ln_1", LayerNorm(LayerNormOptions({shape.width})));
+        ln_1 = register_module("ln_1", nn::LayerNorm(nn::LayerNormOptions({shape.width})));
         attn = register_module("attn", std::make_shared<Attention>(shape));
-        ln_2 = register_module("ln_2", LayerNorm(LayerNormOptions({shape.width})));
+        ln_2 = register_module("ln_2", nn::LayerNorm(nn::LayerNormOptions({shape.width})));
         mlp = register_module("mlp", std::make_shared<Mlp>(shape.width));
     }
     torch::Tensor forward(const torch::Tensor& x) {
         const auto y = x + attn->forward(ln_1(x));
         return y + mlp->forward(ln_2(y));
     }
-    LayerNorm ln_1{nullptr}, ln_2{nullptr};
+    nn::LayerNorm ln_1{nullptr}, ln_2{nullptr};
     std::shared_ptr<Attention> attn;
     std::shared_ptr<Mlp> mlp;
 };
@@ -102,7 +101,7 @@ struct GptModule : torch::nn::Module {
         wpe = parts->register_module("wpe", Embedding(shape.context, shape.width));
         h = parts->register_module("h", torch::nn::ModuleList());
         for (int i = 0; i < shape.layers; ++i) h->push_back(std::make_shared<Layer>(shape));
-        ln_f = parts->register_module("ln_f", LayerNorm(LayerNormOptions({shape.width})));
+        ln_f = parts->register_module("ln_f", nn::LayerNorm(nn::LayerNormOptions({shape.width})));
     }
     torch::Tensor forward(const torch::Tensor& tokens, const torch::Tensor& targets = {}) {
         auto x = wte(tokens) + wpe(torch::arange(tokens.size(1), tokens.options()));
@@ -113,7 +112,7 @@ struct GptModule : torch::nn::Module {
     }
     Embedding wte{nullptr}, wpe{nullptr};
     torch::nn::ModuleList h{nullptr};
-    LayerNorm ln_f{nullptr};
+    nn::LayerNorm ln_f{nullptr};
 };
 
 // The network and its text, from a file or anew.
