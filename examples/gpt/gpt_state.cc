@@ -1,7 +1,6 @@
 // Converts between the state of a training and a snapshot.
 #include "examples/gpt/gpt_state.h"
 
-#include <charconv>
 #include <cstring>
 
 #include "examples/gpt/model_file.h"
@@ -16,33 +15,9 @@ using namespace ddprun::trainer;
 
 namespace {
 
-// Everything that is saved as a tensor. Without the moments the next step would differ.
-std::vector<NamedBuffer> state_of(Gpt& gpt) {
-    auto all = gpt.parameters();
-    for (auto& moment : gpt.moments()) all.push_back(std::move(moment));
-    return all;
-}
-
-Result<void> copy(Memory memory, void* to, const void* from, std::size_t bytes) {
-    if (memory == Memory::gpu) return gpu_copy(to, from, bytes);
-    std::memcpy(to, from, bytes);
-    return {};
-}
-
 // The error for a snapshot that another model, another text or another program wrote.
 Error of_another(const Snapshot& snapshot, const std::string& what) {
     return usage_error("snapshot " + snapshot.manifest.name.stem() + " " + what);
-}
-
-Result<std::int64_t> number(const Snapshot& snapshot, const char* key) {
-    auto it = snapshot.manifest.metadata.find(key);
-    std::int64_t value = 0;
-    if (it != snapshot.manifest.metadata.end()) {
-        const std::string& text = it->second;
-        auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (problem == std::errc{} && stop == text.data() + text.size()) return value;
-    }
-    return of_another(snapshot, "has no number \"" + std::string(key) + "\"");
 }
 
 // What must not have changed since the snapshot was written, and the option that changes it.
@@ -58,15 +33,17 @@ Result<void> check_words(const Snapshot& snapshot, const Metadata& words) {
 
 }  // namespace
 
-std::vector<TensorView> tensors_of(Gpt& gpt) {
+std::vector<ddprun::trainer::Tensor> tensors_of(Gpt& gpt) {
+    // Without the moments of AdamW the next step would differ.
+    auto all = gpt.parameters();
+    for (auto& moment : gpt.moments()) all.push_back(std::move(moment));
     // Three times the same shapes: parameters, first and second moments.
     const auto shapes = tensors(gpt.shape());
-    std::vector<TensorView> views;
-    for (const auto& [name, buffer] : state_of(gpt)) {
-        const std::span values(static_cast<const float*>(buffer.data), buffer.count);
-        views.push_back(tensor_view(name, shapes[views.size() % shapes.size()].shape, values));
-    }
-    return views;
+    std::vector<ddprun::trainer::Tensor> state;
+    for (const auto& [name, buffer] : all)
+        state.push_back(tensor(name, shapes[state.size() % shapes.size()].shape,
+                               std::span(static_cast<float*>(buffer.data), buffer.count)));
+    return state;
 }
 
 Metadata words_of(const DistributedSampler& sampler, std::uint64_t seed, const GptShape& shape,
@@ -81,23 +58,14 @@ Metadata words_of(const DistributedSampler& sampler, std::uint64_t seed, const G
 
 Result<void> restore(const Snapshot& snapshot, const Metadata& words, Memory memory, Gpt& gpt,
                      DistributedSampler& sampler) {
-    auto epoch = number(snapshot, "epoch");
+    auto epoch = value_of<std::int64_t>(snapshot.manifest, "epoch");
     if (!epoch) return epoch.error();
-    auto consumed = number(snapshot, "consumed");
+    auto consumed = value_of<std::int64_t>(snapshot.manifest, "consumed");
     if (!consumed) return consumed.error();
     if (auto same = check_words(snapshot, words); !same) return same;
-    const auto views = tensors_of(gpt);
-    const auto buffers = state_of(gpt);
-    for (std::size_t i = 0; i < views.size(); ++i) {
-        const TensorView* saved = snapshot.content.find(views[i].name);
-        if (!saved || saved->type != views[i].type || saved->shape != views[i].shape)
-            return of_another(snapshot, "has no \"" + views[i].name + "\" of " +
-                                            std::to_string(buffers[i].buffer.count) +
-                                            " floats; was it written with another --size, "
-                                            "--layers, --width or --context?");
-        const auto& to = buffers[i].buffer;
-        if (auto done = copy(memory, to.data, saved->data.data(), to.bytes()); !done) return done;
-    }
+    LoadOptions options;
+    if (memory == Memory::gpu) options.copy = copy_to_gpu();
+    if (auto done = load_into(snapshot, tensors_of(gpt), options); !done) return done;
     return sampler.resume({*epoch, *consumed});
 }
 
@@ -106,8 +74,12 @@ Result<std::vector<float>> parameters_on_host(Gpt& gpt, Memory memory) {
     for (const auto& [name, buffer] : gpt.parameters()) {
         const std::size_t begin = values.size();
         values.resize(begin + buffer.count);
-        auto done = copy(memory, values.data() + begin, buffer.data, buffer.bytes());
-        if (!done) return done.error();
+        if (memory == Memory::host) {
+            std::memcpy(values.data() + begin, buffer.data, buffer.bytes());
+        } else if (auto done = gpu_copy(values.data() + begin, buffer.data, buffer.bytes());
+                   !done) {
+            return done.error();
+        }
     }
     return values;
 }

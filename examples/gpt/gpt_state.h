@@ -9,13 +9,13 @@
 #pragma once
 
 #include "examples/gpt/gpt_model.h"
-#include "trainer/snapshot/snapshot.h"
+#include "trainer/snapshot/load_into.h"
 #include "trainer/training/distributed_sampler.h"
 
 namespace example::gpt {
 
-// Views of the model's own memory (host or GPU). They are valid as long as the model.
-std::vector<ddprun::trainer::TensorView> tensors_of(Gpt& gpt);
+// The model's own memory (host or GPU), valid as long as the model.
+std::vector<ddprun::trainer::Tensor> tensors_of(Gpt& gpt);
 
 // The part of the state that is stored as text in the manifest.
 ddprun::trainer::Metadata words_of(const ddprun::trainer::DistributedSampler& sampler,

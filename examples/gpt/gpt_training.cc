@@ -86,7 +86,7 @@ Result<void> GptTraining::resume() {
     auto writer = SnapshotWriter::make(p_.context, p_.store, std::move(*folder), options);
     if (!writer) return writer.error();
     writer_ = std::move(*writer);
-    writer_->prepare(tensors_of(p_.gpt));
+    writer_->prepare(views_of(tensors_of(p_.gpt)));
     if (!*snapshot) return {};
     const auto words = words_of(p_.sampler, p_.options.seed, p_.gpt.shape(), p_.text);
     auto done = restore(**snapshot, words, p_.group.memory(), p_.gpt, p_.sampler);
@@ -191,7 +191,7 @@ double GptTraining::rate() const {
 
 // Every rank writes its share, while the next steps run.
 Result<void> GptTraining::save() {
-    return writer_->save(step_, tensors_of(p_.gpt),
+    return writer_->save(step_, views_of(tensors_of(p_.gpt)),
                          words_of(p_.sampler, p_.options.seed, p_.gpt.shape(), p_.text));
 }
 
