@@ -120,6 +120,8 @@ configure release
 if [[ $mode == --long || $ci == true ]]; then install_current_torch & torch=$!; fi
 cmake --build --preset release
 [[ -z $torch ]] || wait "$torch" || echo "the current PyTorch could not be installed" >&2
+# trainer/torch is built with the libtorch that has come meanwhile.
+[[ -z $torch ]] || { configure release && cmake --build --preset release; }
 torch=""
 install_auditwheel || echo "auditwheel could not be installed" >&2
 if [[ $mode == --long ]]; then

@@ -2,9 +2,6 @@
 // GPUs that the ranks have.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "trainer/group/process_group.h"
 
 namespace ddprun::trainer {
@@ -18,16 +15,5 @@ namespace ddprun::trainer {
 // unavailable, closed.
 Result<std::unique_ptr<ProcessGroup>> make_process_group(const Context& context, Store& store,
                                                          const GroupOptions& options = {});
-
-// A backend, and the reason in words for the log.
-struct BackendChoice {
-    Backend backend = Backend::gloo;
-    std::string reason;
-};
-
-// The rule that chooses the backend. Pure. `gpus`: for each rank a name that no other GPU has, or
-// an empty text for a rank without a GPU. NCCL needs one GPU for each rank. With a shared GPU NCCL
-// only reports "Duplicate GPU detected"; this function names the two ranks.
-BackendChoice choose_backend(const std::vector<std::string>& gpus);
 
 }  // namespace ddprun::trainer

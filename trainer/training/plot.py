@@ -52,22 +52,25 @@ def draw(runs, names, output):
     matplotlib.use("Agg")
     from matplotlib import pyplot
     figure, ((loss, rate), (efficiency, share)) = pyplot.subplots(2, 2, figsize=(11, 8), layout="constrained")
-    for run, name in zip(runs, names):
+    for i, (run, name) in enumerate(zip(runs, names)):
+        # One colour for a run: what belongs to it is told apart by the kind of line.
+        look = {"color": f"C{i % 10}"}
         epochs = [entry["epoch"] for entry in run]
-        loss.plot(epochs, [entry["loss"] for entry in run], label=name)
+        loss.plot(epochs, [entry["loss"] for entry in run], label=name, **look)
         if all("validation" in entry for entry in run):
-            loss.plot(epochs, [entry["validation"] for entry in run], linestyle="dashed", label=f"{name}, validation")
-        share.plot(epochs, [100 * entry["communication_share"] for entry in run], label=name)
+            loss.plot(epochs, [entry["validation"] for entry in run], linestyle="dashed", **look)
+        share.plot(epochs, [100 * entry["communication_share"] for entry in run], label=name, **look)
         exposed = [100 * entry["communication_share"] * (1 - entry["hidden_share"]) for entry in run]
-        share.plot(epochs, exposed, linestyle="dashed", label=f"{name}, not hidden")
+        share.plot(epochs, exposed, linestyle="dashed", **look)
     worlds, rates, efficiencies = zip(*scaling(runs))
     rate.plot(worlds, rates, marker="o", label="measured")
     rate.plot(worlds, [rates[0] * world / worlds[0] for world in worlds], linestyle="dotted", label="ideal")
     efficiency.plot(worlds, efficiencies, marker="o")
     efficiency.set_ylim(0, max(1.1, *efficiencies))
-    for axes, title, across, up in ((loss, "Loss", "epoch", "loss"), (rate, "Throughput", "ranks", "samples/s"),
+    for axes, title, across, up in ((loss, "Loss (dashed: of the validation)", "epoch", "loss"),
+                                    (rate, "Throughput", "ranks", "samples/s"),
                                     (efficiency, "Scaling efficiency", "ranks", "of ideal"),
-                                    (share, "Communication", "epoch", "% of the time")):
+                                    (share, "Communication (dashed: not hidden)", "epoch", "% of the time")):
         axes.set(title=title, xlabel=across, ylabel=up)
         if axes.get_legend_handles_labels()[0]:
             axes.legend(fontsize="small")

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "tests/trainer/group_rank.h"
+#include "trainer/choice/backend_choice.h"
 #include "trainer/snapshot/snapshot_manifest.h"
 
 namespace ddprun::trainer {

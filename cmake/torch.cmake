@@ -1,0 +1,68 @@
+# Finds libtorch for trainer/torch and makes the target ddprun_libtorch of it. Sets DDPRUN_TORCH_FOUND.
+#
+# The first one that is there is taken:
+#   DDPRUN_TORCH_ROOT   a folder with include/ and lib/: PyTorch's own package for C++, or the folder "torch" of a
+#                       Python environment
+#   build/torch-venv    the current PyTorch, which tests/run.sh --long installs
+#   Debian              libtorch-dev (1.13)
+# The package's own CMake files are not used: they want the whole CUDA toolkit, also for a program that needs none.
+set(DDPRUN_TORCH_ROOT "" CACHE PATH "libtorch for trainer/torch: a folder with include/ and lib/ (default: searched)")
+option(DDPRUN_TORCH_CUDA "Link the CUDA half of libtorch, too" OFF)
+
+function(ddprun_find_torch)
+  set(DDPRUN_TORCH_FOUND OFF PARENT_SCOPE)
+  set(hint "trainer/torch, mnist and gpt_torch are left out; to have them: pip install torch into \
+${CMAKE_BINARY_DIR}/torch-venv, or apt install libtorch-dev, or -DDDPRUN_TORCH_ROOT=FOLDER")
+  file(GLOB root ${CMAKE_BINARY_DIR}/torch-venv/lib/python3*/site-packages/torch)
+  if(DDPRUN_TORCH_ROOT)
+    set(root ${DDPRUN_TORCH_ROOT})
+  endif()
+  list(APPEND root /usr)
+  # NO_CACHE: another PyTorch, or none, may be there next time.
+  find_path(include torch/csrc/api/include/torch/torch.h PATHS ${root} PATH_SUFFIXES include NO_DEFAULT_PATH NO_CACHE)
+  string(REGEX REPLACE "/include/?$" "" found "${include}")
+  find_library(cpu torch_cpu PATHS ${found} PATH_SUFFIXES lib lib/x86_64-linux-gnu NO_DEFAULT_PATH NO_CACHE)
+  find_library(c10 c10 PATHS ${found} PATH_SUFFIXES lib lib/x86_64-linux-gnu NO_DEFAULT_PATH NO_CACHE)
+  if(DDPRUN_TORCH_ROOT AND NOT cpu)
+    message(FATAL_ERROR "DDPRUN_TORCH_ROOT=${DDPRUN_TORCH_ROOT}: no include/torch/csrc/api/include/torch/torch.h or no \
+lib/libtorch_cpu.so there")
+  endif()
+  if(NOT include OR NOT cpu OR NOT c10)
+    message(STATUS "ddprun trainer: no libtorch: ${hint}")
+    return()
+  endif()
+  ddprun_torch_version(version ${found}/include)
+  message(STATUS "ddprun trainer: libtorch ${version} in ${found}")
+  if(NOT found STREQUAL "/usr" AND version VERSION_LESS 2.7)
+    message(STATUS "ddprun trainer: this libtorch has strings of the old ABI: ${hint}")
+    return()
+  endif()
+
+  add_library(ddprun_libtorch INTERFACE)
+  target_include_directories(ddprun_libtorch SYSTEM INTERFACE ${found}/include
+    ${found}/include/torch/csrc/api/include)
+  target_link_libraries(ddprun_libtorch INTERFACE ${cpu} ${c10})
+  if(DDPRUN_TORCH_CUDA)
+    # Nothing in our code refers to it; its kernels register themselves.
+    target_link_options(ddprun_libtorch INTERFACE -Wl,--no-as-needed ${found}/lib/libtorch_cuda.so
+      ${found}/lib/libc10_cuda.so -Wl,--as-needed -Wl,--allow-shlib-undefined)
+  endif()
+  set(DDPRUN_TORCH_FOUND ON PARENT_SCOPE)
+endfunction()
+
+# The version as the headers have it: 2.15.0.
+function(ddprun_torch_version result include)
+  set(version "")
+  foreach(file torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
+    if(EXISTS ${include}/${file})
+      file(STRINGS ${include}/${file} lines REGEX "^#define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
+      foreach(line ${lines})
+        string(REGEX REPLACE ".* " "" number "${line}")
+        list(APPEND version ${number})
+      endforeach()
+      break()
+    endif()
+  endforeach()
+  list(JOIN version "." version)
+  set(${result} ${version} PARENT_SCOPE)
+endfunction()

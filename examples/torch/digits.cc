@@ -1,0 +1,124 @@
+// Draws digits, and reads IDX files.
+#include "examples/torch/digits.h"
+
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include "examples/random.h"
+
+namespace example {
+
+using ddprun::Error;
+using ddprun::ErrorCode;
+using ddprun::Result;
+
+namespace {
+
+// Seven rows of five dots for each digit; the highest of the five bits is on the left.
+constexpr std::uint8_t kFont[10][7] = {{14, 17, 17, 17, 17, 17, 14}, {4, 12, 4, 4, 4, 4, 14},
+                                       {14, 17, 1, 6, 8, 16, 31},    {14, 17, 1, 6, 1, 17, 14},
+                                       {2, 6, 10, 18, 31, 2, 2},     {31, 16, 30, 1, 1, 17, 14},
+                                       {6, 8, 16, 30, 17, 17, 14},   {31, 1, 2, 4, 8, 8, 8},
+                                       {14, 17, 17, 14, 17, 17, 14}, {14, 17, 17, 15, 1, 2, 12}};
+// A dot is 3 × 3 pixels.
+constexpr std::int64_t kDot = 3, kWidth = 5 * kDot, kHeight = 7 * kDot;
+
+// The shape of one digit, from a well mixed number.
+struct Pen {
+    explicit Pen(std::uint64_t random)
+        : label(random % 10),
+          left(static_cast<std::int64_t>(random >> 8 & 255) % 12),
+          top(static_cast<std::int64_t>(random >> 16 & 255) % 8),
+          slant(static_cast<std::int64_t>(random >> 24 & 255) % 5 - 2),
+          ink(static_cast<std::uint8_t>(160 + (random >> 32 & 255) % 96)) {}
+
+    // Whether the stroke covers a pixel. The slant moves the lower rows against the upper ones.
+    bool covers(std::int64_t y, std::int64_t x) const {
+        const std::int64_t row = y - top;
+        if (row < 0 || row >= kHeight) return false;
+        const std::int64_t column = x - left - ((row * slant + 42) / kHeight - 2);
+        if (column < 0 || column >= kWidth) return false;
+        return kFont[label][row / kDot] >> (4 - column / kDot) & 1;
+    }
+    std::uint64_t label;
+    std::int64_t left, top, slant;
+    std::uint8_t ink;
+};
+
+Result<std::string> read_whole(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    if (!in)
+        return Error(ErrorCode::not_found, path + " cannot be read; is it still packed (.gz)?");
+    return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+// The content of an IDX file of bytes with these sizes; 0: any size. The file has a number for the
+// type and one for each dimension, highest byte first, and then the content.
+Result<std::string> read_idx(const std::string& path, const std::vector<std::uint32_t>& sizes) {
+    auto file = read_whole(path);
+    if (!file) return file.error();
+    const auto number = [&](std::size_t i) {
+        std::uint32_t value = 0;
+        for (std::size_t k = 0; k < 4; ++k)
+            value = value << 8 | static_cast<std::uint8_t>((*file)[4 * i + k]);
+        return value;
+    };
+    const std::size_t head = 4 * (1 + sizes.size());
+    const auto wrong = [&](const std::string& what) {
+        return Error(ErrorCode::malformed, path + " " + what);
+    };
+    if (file->size() < head || number(0) != 0x800 + sizes.size())
+        return wrong("is no IDX file of bytes with " + std::to_string(sizes.size()) +
+                     " dimensions");
+    std::uint64_t bytes = 1;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        if (sizes[i] && number(i + 1) != sizes[i])
+            return wrong("has images of another size than 28 x 28");
+        bytes *= number(i + 1);
+    }
+    if (file->size() - head != bytes)
+        return wrong("has " + std::to_string(file->size() - head) + " bytes of data, not " +
+                     std::to_string(bytes) + "; was it cut short?");
+    return file->substr(head);
+}
+
+}  // namespace
+
+Digits made_digits(std::int64_t count, std::uint64_t seed) {
+    Digits made;
+    made.images.reserve(static_cast<std::size_t>(count * kSide * kSide));
+    for (std::int64_t i = 0; i < count; ++i) {
+        const Pen pen(mix(seed, static_cast<std::uint64_t>(i)));
+        made.labels.push_back(static_cast<std::uint8_t>(pen.label));
+        for (std::int64_t at = 0; at < kSide * kSide; ++at) {
+            const auto noise = mix(seed + 1, static_cast<std::uint64_t>(i * kSide * kSide + at));
+            const bool hole = (noise >> 8 & 7) == 0;
+            const bool ink = !hole && pen.covers(at / kSide, at % kSide);
+            made.images.push_back(ink ? pen.ink : static_cast<std::uint8_t>(noise & 63));
+        }
+    }
+    return made;
+}
+
+Result<Digits> load_digits(const std::string& folder, const std::string& prefix) {
+    const std::string start = folder + "/" + prefix;
+    auto images = read_idx(start + "-images-idx3-ubyte", {0, kSide, kSide});
+    if (!images) return images.error();
+    auto labels = read_idx(start + "-labels-idx1-ubyte", {0});
+    if (!labels) return labels.error();
+    if (images->size() != labels->size() * kSide * kSide)
+        return Error(ErrorCode::malformed,
+                     start + " has " + std::to_string(images->size() / (kSide * kSide)) +
+                         " images and " + std::to_string(labels->size()) + " labels");
+    Digits digits;
+    digits.images.assign(images->begin(), images->end());
+    digits.labels.assign(labels->begin(), labels->end());
+    for (auto label : digits.labels)
+        if (label > 9)
+            return Error(ErrorCode::malformed,
+                         start + "-labels-idx1-ubyte has the label " + std::to_string(label));
+    return digits;
+}
+
+}  // namespace example

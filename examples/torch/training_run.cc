@@ -1,0 +1,267 @@
+// The steps around a training step.
+#include "examples/torch/training_run.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+
+#include "trainer/gpu/gpu.h"
+#include "trainer/snapshot/durable_file.h"
+#include "trainer/torch/torch_group.h"
+#include "trainer/training/agreement.h"
+#include "trainer/worker/error_file.h"
+
+namespace example {
+
+using namespace ddprun;
+using namespace ddprun::trainer;
+
+namespace {
+
+double seconds_now() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+double seconds(std::chrono::nanoseconds time) {
+    return std::chrono::duration<double>(time).count();
+}
+
+// A line on standard output, at once: it may be a pipe to the launcher, which would see it only at
+// the end.
+void print(const std::string& line) {
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
+}
+
+std::int64_t number_in(const Metadata& words, const char* key) {
+    const auto it = words.find(key);
+    // -1: the sampler refuses it.
+    return it == words.end() ? -1 : std::atoll(it->second.c_str());
+}
+
+}  // namespace
+
+TrainingRun::TrainingRun(const RunOptions& options, const SamplerOptions& sampler, StopRequest stop)
+    : options_(options),
+      context_(or_throw(Context::from_environment())),
+      size_(sampler.samples),
+      stop_(std::move(stop)),
+      store_(or_throw(connect_store(context_, std::chrono::seconds(options.timeout_s)))),
+      group_(or_throw(make_torch_group(
+          context_, *store_, {options.backend, std::chrono::seconds(options.timeout_s), {}}))),
+      sampler_(or_throw(DistributedSampler::make(sampler, rank(), world()))) {}
+
+void TrainingRun::begin(torch::nn::Module& module, torch::optim::Optimizer& optimizer,
+                        const Metadata& words, Validate validate) {
+    module_ = &module;
+    optimizer_ = &optimizer;
+    words_ = words;
+    validate_ = std::move(validate);
+    if (!options_.snapshot_dir.empty()) resume(words);
+    told_at_ = logged_at_ = seconds_now();
+    report();
+}
+
+// All ranks load the same snapshot, or none. Another world size does not matter.
+void TrainingRun::resume(const Metadata& words) {
+    auto folder = or_throw(SnapshotFolder::open(
+        context_, options_.snapshot_dir, static_cast<std::size_t>(options_.snapshot_keep),
+        [this](const std::string& warning) {
+            std::fprintf(stderr, "%s: warning: %s\n", options_.program.c_str(), warning.c_str());
+        }));
+    auto snapshot = or_throw(ddprun::trainer::resume(context_, *store_, folder, group_->timeout()));
+    WriterOptions options;
+    if (group_->memory() == Memory::gpu) options.copy = copy_from_gpu();
+    writer_ = or_throw(SnapshotWriter::make(context_, *store_, std::move(folder), options));
+    if (!snapshot) return;
+    const auto& manifest = snapshot->manifest;
+    for (const auto& [key, value] : words) {
+        const auto saved = manifest.metadata.find(key);
+        if (saved == manifest.metadata.end() || saved->second != value)
+            throw ModuleError(
+                usage_error("snapshot " + manifest.name.stem() + " was written with " + key + " " +
+                            (saved == manifest.metadata.end() ? "unset" : saved->second) +
+                            ", not " + value + "; use another --snapshot-dir"));
+    }
+    or_throw(restore(snapshot->content, *module_, optimizer_));
+    or_throw(sampler_.resume(
+        {number_in(manifest.metadata, "epoch"), number_in(manifest.metadata, "consumed")}));
+    step_ = saved_ = manifest.name.step;
+    if (sampler_.position().consumed > 0 && sampler_.left() > 0) figures_.since = step_;
+    if (context_.is_first())
+        print("resumed from " + manifest.name.stem() + " at step " + std::to_string(step_));
+}
+
+bool TrainingRun::goes_on() {
+    if (sampler_.left() == 0) sampler_.next_epoch();
+    crash_if_asked();
+    return !stopped_ && (options_.steps < 0 || step_ < options_.steps) &&
+           (options_.epochs < 0 || sampler_.position().epoch < options_.epochs);
+}
+
+std::vector<std::int64_t> TrainingRun::next(std::int64_t batch) { return sampler_.next(batch); }
+
+int TrainingRun::gpu() const {
+    return group_->memory() == Memory::gpu ? context_.gpu_index(gpu_count()) : -1;
+}
+
+double TrainingRun::epochs() const {
+    const auto at = sampler_.position();
+    return static_cast<double>(at.epoch) +
+           static_cast<double>(at.consumed) / static_cast<double>(size_);
+}
+
+// What follows from numbers that are equal on all ranks: so all ranks make the same calls.
+void TrainingRun::end_step(double loss, double samples, const ReduceTimes& times) {
+    ++step_;
+    for (auto* mean : {&loss_, &recent_}) mean->add(loss, samples);
+    figures_.communication += seconds(times.communication);
+    figures_.waited += seconds(times.waited);
+    // Without a folder for snapshots, a request for one stays open.
+    const Asked asked =
+        or_throw(asked_of_any(*group_, {stop_.asked(), writer_ ? snapshot_.asked() : 0}));
+    stopped_ = asked.stop;
+    const bool over = sampler_.left() == 0;
+    const bool last = stopped_ || step_ == options_.steps ||
+                      (over && sampler_.position().epoch + 1 == options_.epochs);
+    const bool saves =
+        writer_ && (last || asked.snapshot > 0 || step_ % options_.snapshot_every == 0);
+    if (last || over || saves) prepare_();
+    if (last || step_ % options_.log_every == 0) log_step();
+    if (last || over) tell_figures();
+    if (asked.snapshot > 0) snapshot_.begun(asked.snapshot);
+    if (saves) save();
+    // The last snapshot must be on disk before the process ends.
+    if (writer_ && last) or_throw(writer_->wait());
+    report();
+}
+
+Metadata TrainingRun::words_now() const {
+    Metadata words = words_;
+    words["epoch"] = std::to_string(sampler_.position().epoch);
+    words["consumed"] = std::to_string(sampler_.position().consumed);
+    return words;
+}
+
+// save() only copies; a thread writes the files, each rank its share.
+void TrainingRun::save() {
+    const ModuleState state = or_throw(state_of(*module_, optimizer_));
+    or_throw(writer_->save(step_, state.tensors, words_now()));
+}
+
+// A line of progress: the mean loss over all ranks since the last line.
+void TrainingRun::log_step() {
+    const auto mean = or_throw(mean_over_ranks(*group_, recent_));
+    recent_ = {};
+    const double now = seconds_now();
+    char line[96];
+    std::snprintf(line, sizeof line, "step=%lld loss=%.9f samples/s=%.0f",
+                  static_cast<long long>(step_), mean.mean().value_or(0),
+                  mean.weight() / std::max(now - logged_at_, 1e-9));
+    if (context_.is_first()) print(line);
+    logged_at_ = now;
+}
+
+double TrainingRun::validation() {
+    return or_throw(mean_over_ranks(*group_, validate_())).mean().value_or(0);
+}
+
+// The figures of all ranks since the last call. Times are those of the slowest rank, because the
+// others wait for it.
+void TrainingRun::tell_figures() {
+    const auto trained = or_throw(mean_over_ranks(*group_, loss_));
+    double slowest[] = {figures_.communication, figures_.waited, seconds_now() - told_at_};
+    or_throw(group_->all_reduce_values(slowest, ReduceOp::max));
+    figures_.validation = validation();
+    figures_.epoch = sampler_.position().epoch;
+    figures_.step = step_;
+    figures_.world = world();
+    figures_.loss = trained.mean().value_or(0);
+    figures_.samples = trained.weight();
+    figures_.communication = slowest[0];
+    figures_.waited = slowest[1];
+    figures_.seconds = slowest[2];
+    if (context_.is_first()) {
+        print(line_of(figures_));
+        if (!options_.metrics.empty())
+            std::ofstream(options_.metrics, std::ios::app) << json_of(figures_) << "\n";
+    }
+    figures_ = {};
+    loss_ = {};
+    told_at_ = logged_at_ = seconds_now();
+}
+
+// Tells the launcher the step and the newest snapshot: our own newest, else the one that was
+// loaded.
+void TrainingRun::report() {
+    const auto newest = writer_ ? writer_->newest() : SnapshotWriter::Newest{};
+    const bool own = newest.step >= 0;
+    progress_.report(step_, own ? newest.step : saved_, own ? newest.duration.count() : -1);
+}
+
+// Only in the first generation, or the job would never end.
+void TrainingRun::crash_if_asked() {
+    if (context_.generation.value != 0 || step_ != options_.crash_at_step ||
+        rank() != options_.crash_rank)
+        return;
+    // So that it is certain from which snapshot the next generation resumes.
+    if (writer_) (void)writer_->wait();
+    std::fprintf(stderr, "%s: rank %d crashes on purpose before step %lld\n",
+                 options_.program.c_str(), rank(), static_cast<long long>(step_));
+    (void)raise(SIGKILL);
+}
+
+int TrainingRun::finish(const std::string& result) {
+    if (stopped_) return 128 + SIGTERM;
+    const ModuleState state = or_throw(state_of(*module_));
+    std::string checksums;
+    for (const auto& tensor : state.tensors) checksums += checksum_of(tensor.data);
+    const auto number = hash_of(std::as_bytes(std::span(checksums)));
+    // 52 bits of it, which a double holds exactly.
+    const auto all = or_throw(values_of_ranks(*group_, static_cast<double>(number >> 12)));
+    for (int other = 0; other < world(); ++other)
+        if (all[static_cast<std::size_t>(other)] != all.front())
+            throw ModuleError(Error(
+                ErrorCode::refused,
+                "the parameters of rank " + std::to_string(other) + " are not those of rank 0"));
+    if (context_.is_first())
+        print(result + " checksum=" + checksum_of(std::as_bytes(std::span(checksums))));
+    // No rank leaves while another one still works.
+    or_throw(group_->barrier());
+    return 0;
+}
+
+void load_file(const std::string& path, torch::nn::Module& module) {
+    const auto pages = or_throw(read_pages(path));
+    or_throw(restore(or_throw(parse_safetensors(pages.bytes())), module));
+}
+
+void save_file(const std::string& path, const torch::nn::Module& module, Metadata words) {
+    const ModuleState state = or_throw(state_of(module));
+    words["format"] = "pt";  // some of Python's readers want it
+    const std::string head = or_throw(safetensors_head(state.tensors, words));
+    std::vector<std::span<const std::byte>> pieces{std::as_bytes(std::span(head))};
+    for (std::size_t i : data_order(state.tensors)) pieces.push_back(state.tensors[i].data);
+    or_throw(write_durably(path, pieces));
+}
+
+int run_program(const std::string& program, const std::function<int()>& body) {
+    Error error;
+    try {
+        return body();
+    } catch (const ModuleError& problem) {
+        error = problem.error;
+    } catch (const std::exception& problem) {
+        // Of libtorch: the first line, the rest is a stack.
+        const std::string text = problem.what();
+        error = Error(ErrorCode::internal, "libtorch: " + text.substr(0, text.find('\n')));
+    }
+    std::fprintf(stderr, "%s: %s\n", program.c_str(), error.sentence().c_str());
+    return report_error(error);
+}
+
+}  // namespace example

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# mnist and gpt_torch beside their twins in Python: the same numbers; crash and resume; files that the other one reads.
+source "$(dirname "${BASH_SOURCE[0]}")/pytorch_common.sh" current
+[[ -x $bin/mnist ]] || skip "no mnist: configure found no libtorch"
+need_built ddprun gpt_torch
+examples=$root/examples/python
+[[ ${DDPRUN_LONG:-} ]] && worlds=(1 2 4) || worlds=(1 2)
+
+# A training to its end, by name and number of workers: its output is in $work/NAME.out.
+train() { # name, workers, program or script, options…
+    local name=$1 workers=$2 kind=--no-python; shift 2
+    [[ $1 != *.py ]] || kind=--python=$python
+    run 200 --standalone --no-label --max-restarts=1 "$kind" --nproc-per-node="$workers" "$@"
+    cp "$work/run.out" "$work/$name.out"
+    expect_code 0
+}
+# The greatest difference between the losses of two runs is at most this: names, limit, how many losses.
+same_losses() {
+    "$python" - "$work/$1.out" "$work/$2.out" "$3" "$4" <<'PYTHON' || fail "$1 and $2 differ"
+import re, sys
+mine, theirs = ([float(loss) for loss in re.findall(r"^step=\d+ loss=(\S+)", open(path).read(), re.M)]
+                for path in sys.argv[1:3])
+most = max(abs(a - b) for a, b in zip(mine, theirs))
+print(f"{len(mine)} losses differ by at most {most:g}")
+sys.exit(not (len(mine) == len(theirs) == int(sys.argv[4]) and most <= float(sys.argv[3]) and mine[-1] < mine[0]))
+PYTHON
+}
+# What a run says at its end: name, key.
+last() { grep -o "$2=[^ ]*" "$work/$1.out" | tail -n 1; }
+same_result() { # names, key
+    local mine theirs
+    mine=$(last "$1" "$3") theirs=$(last "$2" "$3")
+    [[ -n $mine && $mine == "$theirs" ]] || fail "$1: $mine, $2: $theirs"
+}
+
+for world in "${worlds[@]}"; do
+    say "mnist on $world: 50 steps with the losses of PyTorch's DistributedDataParallel"
+    # With one and two ranks all digits are equal; from three on a sum depends on the order of its terms.
+    ((world > 2)) && limit=1e-4 || limit=0
+    train "cc$world" "$world" "$bin/mnist" --steps 50 --log-every 1 --save "$work/cc$world.safetensors"
+    train "py$world" "$world" "$examples/mnist.py" --steps 50 --log-every 1 --save "$work/py$world.safetensors"
+    same_losses "cc$world" "py$world" "$limit" 50
+done
+
+say "each reads the other's network"
+train cc_reads_py 2 "$bin/mnist" --evaluate "$work/py2.safetensors"
+same_result cc_reads_py cc2 accuracy
+train py_reads_cc 2 "$examples/mnist.py" --evaluate "$work/cc2.safetensors"
+same_result py_reads_cc cc2 accuracy
+
+say "a crash at step 35, resumed from a snapshot: the same bits"
+train crash 2 "$bin/mnist" --steps 50 --log-every 1 --snapshot-dir "$work/s" --snapshot-every 20 \
+    --crash-at-step 35 --crash-rank 1
+expect_in "$work/crash.out" '^resumed from snapshot-000000000020-g0 at step 20$'
+same_result crash cc2 checksum
+say "the job goes on with another number of workers, from the snapshot after a step"
+train three 3 "$bin/mnist" --steps 60 --snapshot-dir "$work/s" --snapshot-every 20
+expect_in "$work/three.out" '^resumed from snapshot-000000000050-g1 at step 50$'
+say "a snapshot of another seed is named, and the job does not try again"
+run 60 --standalone --max-restarts=3 --no-python --nproc-per-node=1 "$bin/mnist" --steps 60 --seed 2 --snapshot-dir "$work/s"
+expect_code 2
+expect_in "$work/run.err" 'was written with --seed 1, not 2; use another --snapshot-dir'
+say "the twin in Python resumes, too"
+train py_crash 2 "$examples/mnist.py" --steps 50 --snapshot "$work/mnist.pt" --crash-at-step 35 --crash-rank 1
+expect_in "$work/py_crash.out" 'resumed from .* at step 20$'
+same_result py_crash cc2 validation
+
+say "gpt_torch: the losses of gpt.py"
+shape=(--layers 2 --heads 2 --width 32 --context 32 --batch 4 --steps 30 --log-every 1 --sample 40)
+train gpt_cc 2 "$bin/gpt_torch" "${shape[@]}" --accumulate 2 --save "$work/gpt.safetensors"
+train gpt_py 2 "$examples/gpt.py" "${shape[@]}" --accumulate 2
+same_losses gpt_cc gpt_py 1e-5 30
+say "gpt_torch: a crash and a restart end with the same bits, and Python reads the file"
+train gpt_crash 2 "$bin/gpt_torch" "${shape[@]}" --accumulate 2 --snapshot-dir "$work/g" --snapshot-every 10 \
+    --crash-at-step 25
+expect_in "$work/gpt_crash.out" '^resumed from snapshot-000000000020-g0 at step 20$'
+same_result gpt_crash gpt_cc checksum
+train gpt_read 2 "$examples/gpt.py" --batch 4 --evaluate "$work/gpt.safetensors"
+theirs=$(last gpt_read validation) mine=$(last gpt_cc validation)
+"$python" -c 'import sys; a, b = (float(x.split("=")[1]) for x in sys.argv[1:]); sys.exit(abs(a - b) > 1e-5)' \
+    "$mine" "$theirs" || fail "$theirs is not $mine"
+expect_nothing_left 5

@@ -1,0 +1,246 @@
+// The group around libtorch's Gloo: the meeting of the ranks, agreement on each call, and failures.
+#include "trainer/torch/torch_group.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "base/system/no_pipe_signal.h"
+#include "trainer/choice/backend_choice.h"
+#include "trainer/nccl/process_group_nccl.h"
+#include "trainer/torch/loss_watch.h"
+#include "trainer/torch/torch_calls.h"
+
+namespace ddprun::trainer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Made = Result<std::unique_ptr<ProcessGroup>>;
+
+// Keys in the group's store.
+constexpr char kHere[] = "torch/here/";   // + rank: this rank has come
+constexpr char kPlace[] = "torch/place";  // the prefix of c10d's keys
+constexpr char kEnds[] = "torch/ends/";   // + rank: the near ends of its connections
+
+std::chrono::milliseconds left_until(Clock::time_point deadline) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    return std::max(left, std::chrono::milliseconds(1));
+}
+
+class TorchGroup final : public ProcessGroup {
+  public:
+    TorchGroup(const Context& context, std::unique_ptr<Store> store, const GroupOptions& options)
+        : ProcessGroup(context, std::move(store), options) {}
+    ~TorchGroup() override {
+        stop();
+        // No goodbye after a failure: the other ranks must take the end of this rank for a loss.
+        if (watch_ && !failed() && !calls_->aborted()) LossWatch::say_goodbye(store(), rank());
+        watch_.reset();  // it refers to the connections
+    }
+
+    static Made make(const Context& context, std::unique_ptr<Store> store,
+                     const GroupOptions& options) {
+        auto group = std::make_unique<TorchGroup>(context, std::move(store), options);
+        if (context.world_size > 1)
+            if (auto done = group->connect(); !done) return done.error();
+        return std::unique_ptr<ProcessGroup>(std::move(group));
+    }
+
+    const char* backend() const override { return "gloo"; }
+    Memory memory() const override { return Memory::host; }
+    void abort() override {
+        if (watch_) watch_->expect_cut();
+        if (calls_) calls_->abort();
+    }
+
+  protected:
+    // c10d must see the calls in one order on all ranks, so each begins in its turn.
+    std::shared_ptr<Started> start(const Operation&, bool) override { return nullptr; }
+
+    Result<void> run(const Operation& operation, Started*) override {
+        if (size() == 1) return run_alone(operation);
+        const NoPipeSignal guard;
+        try {
+            if (!operation.is_collective()) return pairwise(operation);
+            if (auto agreed = agree(operation); !agreed) return agreed;
+            // A call without elements moves nothing, but it still waits for all ranks.
+            calls_->run(operation.count() ? operation : Operation::barrier());
+            return {};
+        } catch (const std::exception& problem) {
+            return explain(problem);
+        }
+    }
+
+    Made split_backend(const Context& place, std::unique_ptr<Store> own, int color) override {
+        if (color < 0) return std::unique_ptr<ProcessGroup>();
+        return make(place, std::move(own), options());
+    }
+
+  private:
+    using Shape = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t, std::uint32_t, int>;
+    static constexpr int kHeader = 1, kData = 2;  // tags between two ranks
+
+    // One deadline for the meeting and the connecting. Rank 0 invents the prefix of c10d's keys, so
+    // that two groups never meet.
+    Result<void> connect() {
+        const auto deadline = Clock::now() + timeout();
+        if (auto all = meet(deadline); !all) return all;
+        if (rank() == 0) {
+            const auto now = Clock::now().time_since_epoch().count();
+            const std::string place = std::to_string(getpid()) + "." + std::to_string(now);
+            if (auto done = store().set(kPlace, place); !done) return done;
+        }
+        auto place = store().get(kPlace, left_until(deadline));
+        if (!place) return place.error();
+        // c10d's threads inherit the blocked signal: a dead rank must not end this process by
+        // SIGPIPE.
+        const NoPipeSignal guard;
+        try {
+            calls_ = std::make_unique<TorchCalls>(
+                context(),
+                "ddprun_trainer/" + std::to_string(context().generation.value) + "/torch/" + *place,
+                left_until(deadline), timeout(), [this] { ask_other_ranks(); });
+        } catch (const std::exception& problem) {
+            const Error error = error_of_torch(problem);
+            return Error(error.code(), "rank " + std::to_string(rank()) + " of " +
+                                           std::to_string(size()) +
+                                           " cannot connect: " + error.sentence());
+        }
+        return watch(deadline);
+    }
+
+    // The ranks tell each other the near ends of their connections. The far end of one of ours is
+    // the near end of one of theirs.
+    Result<void> watch(Clock::time_point deadline) {
+        const std::string mine = calls_->sockets().ends();
+        if (auto done = store().set(kEnds + std::to_string(rank()), mine); !done) return done;
+        std::vector<std::pair<int, int>> links;
+        for (int other = 0; other < size(); ++other) {
+            if (other == rank()) continue;
+            auto theirs = store().get(kEnds + std::to_string(other), left_until(deadline));
+            if (!theirs) return theirs.error();
+            for (int fd : calls_->sockets().links_to(*theirs)) links.emplace_back(fd, other);
+        }
+        auto made = LossWatch::start(store(), std::move(links), [this] { calls_->abort(); });
+        if (!made) return made.error();
+        watch_ = std::move(*made);
+        return {};
+    }
+
+    // All ranks come before c10d connects: its messages do not name the rank that is missing.
+    Result<void> meet(Clock::time_point deadline) {
+        if (auto done = store().set(kHere + std::to_string(rank()), "here"); !done) return done;
+        for (int other = 0; other < size(); ++other) {
+            auto here = store().get(kHere + std::to_string(other), left_until(deadline));
+            if (here) continue;
+            if (here.error().code() != ErrorCode::timed_out) return here.error();
+            return Error(ErrorCode::timed_out, "rank " + std::to_string(other) +
+                                                   " did not join the process group within " +
+                                                   std::to_string(timeout().count()) +
+                                                   " ms; see its log");
+        }
+        return {};
+    }
+
+    // A rank that waits for a rank which hangs learns here that a third one has failed.
+    void ask_other_ranks() {
+        if (!failed_elsewhere()) return;
+        elsewhere_ = true;
+        abort();
+    }
+
+    // In a world of one the output is the input.
+    static Result<void> run_alone(const Operation& o) {
+        if (o.out.data != o.in.data && o.out.bytes())
+            std::memcpy(o.out.data, o.in.data, o.out.bytes());
+        return {};
+    }
+
+    // What libtorch saw is often only a reaction of another rank, or the cut. The watches know
+    // which rank was lost first, so the message names that one.
+    Error explain(const std::exception& problem) {
+        const Error seen = error_of_torch(problem);
+        if (seen.code() == ErrorCode::timed_out) return seen;
+        const int lost = LossWatch::first_lost(store());
+        if (lost >= 0 && lost != rank()) {
+            lose(lost);
+            return Error(ErrorCode::closed, "the connection to rank " + std::to_string(lost) +
+                                                " was closed: that rank has died or given up");
+        }
+        if (!calls_->aborted()) return seen;
+        return Error(ErrorCode::closed, elsewhere_ ? "another rank's group has failed"
+                                                   : "this rank's group was aborted");
+    }
+
+    // Compares this call on all ranks, unless its shape was agreed on before and the first calls
+    // are over: if two ranks disagree on a size, Gloo ends the process.
+    Result<void> agree(const Operation& operation) {
+        Opinion mine = opinion_of(operation);
+        const Shape shape(mine.kind, mine.type, mine.count, mine.op, static_cast<int>(mine.root));
+        if (operation.sequence > options().checked_calls && agreed_.contains(shape)) return {};
+        std::vector<Opinion> all(static_cast<std::size_t>(size()));
+        calls_->run(Operation::all_gather({&mine, sizeof mine, DataType::uint8},
+                                          {all.data(), all.size() * sizeof mine, DataType::uint8}));
+        for (int other = 0; other < size(); ++other) {
+            const Opinion& theirs = all[static_cast<std::size_t>(other)];
+            if (!(theirs == mine))
+                return Error(ErrorCode::refused, disagreement(mine, theirs, other));
+        }
+        agreed_.insert(shape);
+        return {};
+    }
+
+    // Send, receive and exchange. Both headers arrive before any data, so that a rank refuses a
+    // count or type that it did not expect.
+    Result<void> pairwise(const Operation& o) {
+        const bool sends = o.kind != Collective::receive, receives = o.kind != Collective::send;
+        std::uint64_t mine[2] = {o.in.count, static_cast<std::uint64_t>(o.in.type)};
+        const std::uint64_t wanted[2] = {o.out.count, static_cast<std::uint64_t>(o.out.type)};
+        std::uint64_t theirs[2] = {};
+        const auto some = [](bool moves, const Buffer& buffer) {
+            return moves && buffer.count ? std::optional(buffer) : std::nullopt;
+        };
+        calls_->exchange(kHeader, some(sends, {mine, 2, DataType::uint64}), o.root,
+                         some(receives, {theirs, 2, DataType::uint64}), o.source);
+        if (receives && std::memcmp(theirs, wanted, sizeof wanted)) {
+            return Error(ErrorCode::refused,
+                         "rank " + std::to_string(o.source) + " sends " +
+                             std::to_string(theirs[0]) + " " +
+                             std::string(to_string(static_cast<DataType>(theirs[1]))) +
+                             ", this rank expects " + std::to_string(wanted[0]) + " " +
+                             std::string(to_string(o.out.type)));
+        }
+        calls_->exchange(kData, some(sends, o.in), o.root, some(receives, o.out), o.source);
+        return {};
+    }
+
+    std::unique_ptr<TorchCalls> calls_;  // null in a world of one
+    std::unique_ptr<LossWatch> watch_;
+    // Only the thread that runs operations uses these.
+    bool elsewhere_ = false;  // the connections were cut because another rank has failed
+    std::set<Shape> agreed_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ProcessGroup>> make_torch_group(const Context& context, Store& store,
+                                                       const GroupOptions& options) {
+    CallTeller teller;
+    const CallTeller::Call told(teller, kMeetingCall, 0);
+    const auto number = next_of_kind(store, "group", context.rank);
+    if (!number) return number.error();
+    auto own = store.another("group/" + std::to_string(*number));
+    if (!own) return own.error();
+    auto backend = agree_on_backend(context, **own, options, Clock::now() + options.timeout);
+    if (!backend) return backend.error();
+    return *backend == Backend::nccl ? make_nccl_group(context, std::move(*own), options)
+                                     : TorchGroup::make(context, std::move(*own), options);
+}
+
+}  // namespace ddprun::trainer
