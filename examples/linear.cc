@@ -13,7 +13,6 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "base/failure.h"
 #include "examples/random.h"
 #include "trainer/backend/make_process_group.h"
 #include "trainer/gradients/gradient_reducer.h"
@@ -22,6 +21,7 @@
 #include "trainer/training/distributed_sampler.h"
 #include "trainer/training/schedule.h"
 #include "trainer/worker/error_file.h"
+#include "trainer/worker/or_throw.h"
 #include "trainer/worker/progress.h"
 #include "trainer/worker/snapshot_request.h"
 #include "trainer/worker/stop_request.h"

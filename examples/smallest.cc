@@ -2,9 +2,9 @@
 // and adds up their ranks.
 #include <cstdio>
 
-#include "base/failure.h"
 #include "trainer/backend/make_process_group.h"
 #include "trainer/worker/error_file.h"
+#include "trainer/worker/or_throw.h"
 
 using namespace ddprun;
 using namespace ddprun::trainer;

@@ -4,10 +4,10 @@
 
 #include <cstdio>
 
-#include "base/failure.h"
 #include "examples/training.h"
 #include "trainer/backend/make_process_group.h"
 #include "trainer/worker/error_file.h"
+#include "trainer/worker/or_throw.h"
 
 using namespace ddprun;
 using namespace ddprun::trainer;

@@ -3,13 +3,11 @@
 
 #include <cstring>
 
-#include "base/failure.h"
 #include "trainer/gpu/gpu.h"
+#include "trainer/worker/or_throw.h"
 
 namespace example {
 
-using ddprun::Failure;
-using ddprun::or_throw;
 using namespace ddprun::trainer;
 
 // The momenta belong to the state: without them the next step would differ.

@@ -10,14 +10,13 @@
 #include <fstream>
 #include <thread>
 
-#include "base/failure.h"
 #include "examples/train_state.h"
 #include "trainer/training/agreement.h"
 #include "trainer/training/schedule.h"
+#include "trainer/worker/or_throw.h"
 
 namespace example {
 
-using ddprun::or_throw;
 using namespace ddprun::trainer;
 
 namespace {
