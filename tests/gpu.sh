@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # The trainer's GPU half on this machine's GPUs: each collective in each type on NCCL with as many ranks as there are GPUs
-# (one is enough), the example's network against itself on the CPU, and `train` on them, with a crash and a resume that end
-# with the same bits. Prints the GPU's name with each result. Exit 77: no GPU here.
+# (one is enough), a step on several streams and in a CUDA graph, the example's network against itself on the CPU, and
+# `train` on them, with a crash and a resume that end with the same bits. Then figures: what the library costs at world 1,
+# the host's time for a bucket, the speed of a snapshot's copy beside kernels. Prints the GPU's name with each result.
+# Exit 77: no GPU here.
 #
 #   tests/gpu.sh [BUILD_FOLDER]     default: build, configured and built when it is missing
 set -euo pipefail
@@ -15,10 +17,12 @@ name=$(head -n 1 <<<"$gpus")
 echo "$count x $name, driver $(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -n 1)"
 
 [[ -f $build/build.ninja ]] || cmake --preset release -DDDPRUN_TESTS=ON -DDDPRUN_CUDA=ON
-cmake --build "$build" --target ddprun train trainer_nccl_test trainer_mlp_cuda_test
+cmake --build "$build" --target ddprun train trainer_nccl_test trainer_nccl_graph_test trainer_mlp_cuda_test gpu_step
 
 DDPRUN_GPUS=$count "$build/tests/trainer_nccl_test"
 echo "$name: collectives: passed"
+"$build/tests/trainer_nccl_graph_test"
+echo "$name: a step on several streams and in a graph: passed"
 "$build/tests/trainer_mlp_cuda_test"
 echo "$name: the network's losses, gradients and steps are those of the CPU: passed"
 
@@ -37,3 +41,5 @@ calm=$(job calm)
 crashed=$(job crashed --crash-at-step 130)
 [[ -n $calm && $calm == "$crashed" ]] || { echo "$name: resumed with other bits: $calm, $crashed"; exit 1; }
 echo "$name: train, a crash and a resume: $calm, bit-equal"
+
+"$build/tests/gpu_step" | sed "s/^/$name: /"

@@ -136,8 +136,8 @@ TEST(GpuReducer, NeverBlocksTheHost) {
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
-// Rank 1 does not reach layer 1. Its zeros were written by a non-blocking stream, and are reduced
-// behind that.
+// Rank 1 does not reach layer 2, whose bucket goes first. Its zeros were written by a non-blocking
+// stream, and are reduced behind that.
 TEST(GpuReducer, FindsUnusedParametersInOrder) {
     auto ends = run_ranks(2, [](const Context& context) {
         GpuRank me(context);
@@ -148,8 +148,8 @@ TEST(GpuReducer, FindsUnusedParametersInOrder) {
         const GpuStream main = test::make_non_blocking_stream();
         if (!reducer->zero(main)) return 1;
         for (std::size_t i : {2, 1, 0}) {
-            if (i == 1 && !context.is_first()) continue;
-            add(*reducer, i, i == 1 ? 4 : 2, main);
+            if (i == 2 && !context.is_first()) continue;
+            add(*reducer, i, i == 2 ? 4 : 2, main);
             if (!reducer->ready(i, main)) return 2;
         }
         if (!reducer->finish(main)) return 3;
