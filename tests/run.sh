@@ -40,11 +40,18 @@ close() {
     return "$code"
 }
 
+# Where ccache is installed, another clone of the same sources compiles little: paths below this folder do not count.
+launcher=()
+if command -v ccache >/dev/null; then
+    export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
+    launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+fi
+
 configure() { # preset
     local errors=$werror
     # g++ 12 sees things in instrumented code that are not there; warnings are the release build's business.
     [[ $1 == release ]] || errors=OFF
-    cmake --preset "$1" -DDDPRUN_TESTS=ON -DDDPRUN_WERROR="$errors" >"$logs/configure" 2>&1 ||
+    cmake --preset "$1" -DDDPRUN_TESTS=ON -DDDPRUN_WERROR="$errors" "${launcher[@]}" >"$logs/configure" 2>&1 ||
         { cat "$logs/configure" >&2; return 1; }
 }
 
