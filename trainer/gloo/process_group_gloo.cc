@@ -120,10 +120,16 @@ class GlooGroup final : public QueuedGroup {
             if (!waiting_ || !std::exchange(looked_, true)) return;
             mine = *waiting_;
         }
-        auto other = FailureStory(own, rank(), size()).other_call(mine);
-        std::lock_guard lock(waiting_mutex_);
-        if (!other || !waiting_ || waiting_->sequence != mine.sequence) return;
-        mismatch_ = std::move(other);
+        FailureStory story(own, rank(), size());
+        const auto other = story.other_call(mine);
+        if (!other) return;
+        {
+            std::lock_guard lock(waiting_mutex_);
+            if (!waiting_ || waiting_->sequence != mine.sequence) return;
+            mismatch_ = other;
+        }
+        // Before the cut, which the other ranks would take for the first failure.
+        story.announce({mine, describe(mine), *other, -1});
         mesh_->cut();
     }
 

@@ -39,10 +39,17 @@ bool is_pairwise(const Opinion& opinion) {
 FailureStory::FailureStory(Store& store, int rank, int size)
     : store_(store), rank_(rank), size_(size) {}
 
+Error FailureStory::mine(const Failure& failure) const {
+    return Error(failure.reason.code(), "rank " + std::to_string(rank_) + " of " +
+                                            std::to_string(size_) + ": " + failure.what +
+                                            " failed: " + failure.reason.sentence());
+}
+
+void FailureStory::announce(const Failure& failure) { (void)first_failure(mine(failure)); }
+
 Error FailureStory::tell(const Failure& failure, const std::function<void()>& cut) {
-    const ErrorCode code = failure.reason.code();
-    const Error mine(code, "rank " + std::to_string(rank_) + " of " + std::to_string(size_) + ": " +
-                               failure.what + " failed: " + failure.reason.sentence());
+    const Error mine = this->mine(failure);
+    const ErrorCode code = mine.code();
     if (size_ == 1) {
         cut();
         return mine;
@@ -81,7 +88,8 @@ std::optional<Error> FailureStory::first_failure(const Error& mine) {
         return std::nullopt;
     }
     auto first = store_.get(kFirstFailure, kOthersSay);
-    if (!first || first->empty()) return std::nullopt;
+    // This rank may have announced it itself.
+    if (!first || first->empty() || first->substr(1) == mine.sentence()) return std::nullopt;
     return Error(static_cast<ErrorCode>(first->front() - 'a'), first->substr(1));
 }
 

@@ -32,6 +32,10 @@ class FailureStory {
     // called when the others can read of the failure, because it wakes them.
     Error tell(const Failure& failure, const std::function<void()>& cut);
 
+    // Only makes it the first failure, if there is none yet: for who finds it and cannot end the
+    // call otherwise than by a cut. tell() follows, with the same call and reason.
+    void announce(const Failure& failure);
+
     // Whether another rank has told that its group failed.
     bool elsewhere();
 
@@ -40,6 +44,7 @@ class FailureStory {
     std::optional<Error> other_call(const Operation& mine);
 
   private:
+    Error mine(const Failure& failure) const;
     std::optional<Error> first_failure(const Error& mine);
     std::string others_at(const Failure& failure);
     bool has_died(int other, int lost);

@@ -37,13 +37,14 @@ TEST(NcclFailures, NoticesAKilledRank) {
         GpuRank me(context);
         GpuFloats numbers(100);
         if (!warm_up(*me.group, numbers.buffer())) return 1;
-        if (!me.say("warm" + std::to_string(context.rank.value))) return 2;
         if (context.rank.value == 2) {
-            if (!me.hear("warm0") || !me.hear("warm1")) return 3;
+            if (!me.hear("begun0") || !me.hear("begun1")) return 3;
             raise(SIGKILL);
         }
+        const auto work = me.group->begin(Operation::all_reduce(numbers.buffer()));
+        if (!me.say("begun" + std::to_string(context.rank.value))) return 2;
         const auto begun = std::chrono::steady_clock::now();
-        const auto done = me.group->all_reduce(numbers.buffer());
+        const auto done = work.wait();
         const auto took = std::chrono::steady_clock::now() - begun;
         std::fprintf(stderr, "noticed after %.3f s\n", std::chrono::duration<double>(took).count());
         if (int wrong = expects_error(done, "rank 2")) return wrong;
