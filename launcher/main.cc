@@ -28,6 +28,7 @@
 #include "launcher/dry_run/dry_run_text.h"
 #include "launcher/job/job.h"
 #include "launcher/job/meeting_point.h"
+#include "launcher/job/mpi_library.h"
 #include "launcher/job/program_check.h"
 #include "launcher/options/config_files.h"
 #include "launcher/options/options.h"
@@ -194,8 +195,12 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, const Allo
     if (!plan) return plan.error();
     // A check tests the program on every node and reports it (check_look.h), so it does not stop
     // here.
-    if (!options.check)
+    if (!options.check) {
         if (auto good = check_programs(*plan, environment); !good) return good.error();
+        const auto mpi = launcher::check_mpi(*plan, value_of(environment, "PATH"));
+        if (!mpi) return mpi.error();
+        if (!mpi->empty()) plan->host_warnings.push_back(*mpi);
+    }
     input.plan = std::move(*plan);
     if (!proc_is_ours())
         input.plan.host_warnings.push_back(

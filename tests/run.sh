@@ -11,6 +11,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tests/support/packages.sh
+source tests/support/torch_venv.sh
 
 mode=${1:-}
 case $mode in
@@ -86,15 +87,6 @@ sanitize() {
         check "build-$preset" "${front[@]}" -- -L "$labels" || code=$?
     done
     return "$code"
-}
-
-# The current PyTorch in a virtual environment of the build folder; Debian's interpreter, so that nobody's own counts.
-install_current_torch() {
-    local venv=build/torch-venv
-    [[ -e $venv/complete ]] && "$venv/bin/python" -c 'import safetensors' 2>/dev/null && return 0
-    echo "to be installed with pip into $venv: torch (3 GB to download, 5 on disk)"
-    [[ -e $venv/complete ]] || { rm -rf "$venv" && /usr/bin/python3 -m venv "$venv"; } || return
-    "$venv/bin/pip" install --quiet torch numpy safetensors && touch "$venv/complete"
 }
 
 # Libraries for training on top of that PyTorch (tests/e2e/warm_programs.sh).
