@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The trainer's GPU half on this machine's GPUs: each collective in each type on NCCL with as many ranks as there are GPUs
-# (one is enough), a step on several streams and in a CUDA graph, the example's network against itself on the CPU, and
-# `train` on them, with a crash and a resume that end with the same bits. Then figures: what the library costs at world 1,
-# the host's time for a bucket, the speed of a snapshot's copy beside kernels. Prints the GPU's name with each result.
+# The trainer's GPU half on this machine's GPUs: each collective in each type on NCCL with as many ranks as there are
+# GPUs (one is enough), a step on several streams and in a CUDA graph, the example's network against itself on the CPU,
+# and `train` on them, with a crash and a resume that end with the same bits. Then figures: what the library costs at
+# world 1, the host's time for a bucket, the speed of a snapshot's copy beside kernels. Prints the GPU's name with each
+# result.
 # Exit 77: no GPU here.
 #
 #   tests/gpu.sh [BUILD_FOLDER]     default: build, configured and built when it is missing
