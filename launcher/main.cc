@@ -16,6 +16,7 @@
 #include "agent/output/attempt_folder.h"
 #include "base/exit_code.h"
 #include "base/printable.h"
+#include "base/release.h"
 #include "base/system/descriptor_room.h"
 #include "base/system/hear_sigterm.h"
 #include "base/system/out_of_resources.h"
@@ -316,7 +317,7 @@ int main(int argc, char** argv) {
     if (!files) return fail_once(files.error(), environment);
     const auto options = launcher::parse_options(words, environment, *files);
     if (!options) return fail_once(options.error(), environment);
-    if (const auto text = launcher::printed_text(*options, DDPRUN_VERSION,
+    if (const auto text = launcher::printed_text(*options, this_release(),
                                                  is_torchrun(argv[0]) ? "torchrun" : "ddprun"))
         return print(*text);
 

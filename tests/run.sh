@@ -100,6 +100,13 @@ install_programs() {
     "$venv/bin/pip" install --quiet lightning transformers accelerate && touch "$venv/complete"
 }
 
+# What looks at the Python wheel (tests/releases/packages.sh).
+install_auditwheel() {
+    local venv=build/auditwheel-venv
+    [[ -x $venv/bin/auditwheel ]] && return 0
+    /usr/bin/python3 -m venv "$venv" && "$venv/bin/pip" install --quiet auditwheel
+}
+
 logs=$(mktemp -d)
 leave_out=(-LE long) # options of ctest
 torch="" # process that installs it
@@ -114,6 +121,7 @@ if [[ $mode == --long || $ci == true ]]; then install_current_torch & torch=$!; 
 cmake --build --preset release
 [[ -z $torch ]] || wait "$torch" || echo "the current PyTorch could not be installed" >&2
 torch=""
+install_auditwheel || echo "auditwheel could not be installed" >&2
 if [[ $mode == --long ]]; then
     leave_out=()
     install_programs || echo "Lightning, transformers and accelerate could not be installed" >&2

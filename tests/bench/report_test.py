@@ -96,7 +96,7 @@ class Verdicts(unittest.TestCase):
         rows = [Row("a", "ddprun", [1]), Row("b", "ddprun", [9]), Row("c", "ddprun", [9])]
         judged = verdicts.judge([Goal("a", 1), Goal("b", 1), Goal("c", 1, reason="r"), Goal("d", 1)], rows)
         self.assertEqual(verdicts.summary(judged),
-                         "4 goals: 1 met, 1 missed for a known limit, 1 missed, 1 not measured")
+                         "Goals: 4, of which 1 met, 1 missed for a known limit, 1 missed, 1 not measured")
 
     def test_json_has_all_samples_and_the_verdict(self):
         rows = [Row("m", "ddprun", [1.5, 2.5]), Row("m", "torchrun", ["none in 60 s"])]
@@ -148,7 +148,7 @@ class Table(unittest.TestCase):
         about = {"date": "2026-11-30", "cores": 2, "torch": ""}
         text = run.page(about, [Row("m", "ddprun", [1])], verdicts.judge([Goal("m", 1)], [Row("m", "ddprun", [1])]),
                         [Path("plots/start.png")])
-        for part in ("# Figures of 2026-11-30", "cores 2", "1 goals: 1 met", "![start](plots/start.png)",
+        for part in ("# Figures of 2026-11-30", "cores 2", "Goals: 1, of which 1 met", "![start](plots/start.png)",
                      "| m | ddprun |"):
             self.assertIn(part, text)
         self.assertNotIn("torch", text.split("## Goals")[0].replace("beside", ""))
@@ -202,6 +202,9 @@ class Plots(unittest.TestCase):
         self.assertEqual(drawing.drawable([]), [])
         self.assertEqual(drawing.drawable([Row("start, 8 workers (ms)", "ddprun", [3])]), ["start"])
         self.assertEqual(drawing.drawable([Row("start, 8 workers (ms)", "ddprun", ["none"])]), [])
+        add = "store, add, 8 clients (operations/s)"
+        self.assertEqual(drawing.drawable([Row(add, "ddprun", [1]), Row(add, "floor", [1])]), [])
+        self.assertEqual(drawing.drawable([Row(add, "ddprun", [1]), Row(add, "torch-poll", [1])]), ["store"])
 
     def test_sizes_are_sorted_by_number(self):
         rows = [Row(f"{nodes} nodes: all run (s)", "ddprun", [nodes / 10]) for nodes in (1024, 16, 256)]

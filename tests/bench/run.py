@@ -170,6 +170,9 @@ def main():
     workplace.isolate()
     about, begun = machine(), time.monotonic()
     seconds = QUICK if options.quick else FULL
+    if options.quick and not options.only:
+        left_out = ", ".join(each.name for each in WITH_SLURM + ALONE if not each.quick)
+        subjects.note(f"a quick run leaves out {left_out}, and the largest sizes")
     rows, failed = [], []
     for measures, share in ((WITH_SLURM, SLURMS_SHARE), (ALONE, 1)):
         found, broken = play(Rounds(asked_for(measures, options.only), options.quick, begun + share * seconds), options)
@@ -180,11 +183,11 @@ def main():
     # What was not asked for is not missing.
     measured = {row.measure for row in rows}
     judged = verdicts.judge([goal for goal in goals.GOALS if goal.measure in measured or not options.only], rows)
+    if options.json:  # before anything else can break
+        Path(options.json).write_text(verdicts.as_json(about, rows, judged, subjects.notes))
     plots = []
     if options.results or options.plots:
         plots = drawing.draw(rows, HERE / "plots" if options.results else Path(options.plots))
-    if options.json:
-        Path(options.json).write_text(verdicts.as_json(about, rows, judged, subjects.notes))
     if options.results:
         (HERE / "RESULTS.md").write_text(page(about, rows, judged, plots))
     print(page(about, rows, judged, plots))

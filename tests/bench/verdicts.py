@@ -110,8 +110,8 @@ def figure_table(rows):
 def summary(verdicts):
     """One line: how many goals are met, and what of the rest."""
     count = lambda state: sum(each.state == state for each in verdicts)
-    return (f"{len(verdicts)} goals: {count(MET)} met, {count(LIMITED)} missed for a known limit, {count(MISSED)} "
-            f"missed, {count(MISSING)} not measured")
+    return (f"Goals: {len(verdicts)}, of which {count(MET)} met, {count(LIMITED)} missed for a known limit, "
+            f"{count(MISSED)} missed, {count(MISSING)} not measured")
 
 
 def as_json(machine, rows, verdicts, notes):
