@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # The trainer's GPU half on this machine's GPUs: each collective in each type on NCCL with as many ranks as there are
-# GPUs (one is enough), the examples' networks against themselves on the CPU, `train` on them, with a crash and a resume
-# that end with the same bits, and the speed of the GPT with 124 M parameters. Prints the GPU's name with each result.
+# GPUs (one is enough), a step on several streams and in a CUDA graph, the examples' networks against themselves on the
+# CPU, `train` on them, with a crash and a resume that end with the same bits. Then figures: the speed of the GPT with
+# 124 M parameters, what the library costs at world 1, the host's time for a bucket, the speed of a snapshot's copy
+# beside kernels. Prints the GPU's name with each result.
 # Exit 77: no GPU here.
 #
 #   tests/gpu.sh [BUILD_FOLDER]     default: build, configured and built when it is missing
@@ -16,10 +18,13 @@ name=$(head -n 1 <<<"$gpus")
 echo "$count x $name, driver $(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -n 1)"
 
 [[ -f $build/build.ninja ]] || cmake --preset release -DDDPRUN_TESTS=ON -DDDPRUN_CUDA=ON
-cmake --build "$build" --target ddprun train gpt trainer_nccl_test trainer_mlp_cuda_test trainer_gpt_cuda_test
+cmake --build "$build" --target ddprun train gpt trainer_nccl_test trainer_nccl_graph_test trainer_mlp_cuda_test \
+    trainer_gpt_cuda_test gpu_step
 
 DDPRUN_GPUS=$count "$build/tests/trainer_nccl_test"
 echo "$name: collectives: passed"
+"$build/tests/trainer_nccl_graph_test"
+echo "$name: a step on several streams and in a graph: passed"
 "$build/tests/trainer_mlp_cuda_test"
 echo "$name: the network's losses, gradients and steps are those of the CPU: passed"
 
@@ -47,3 +52,5 @@ echo "$name: train, a crash and a resume: $calm, bit-equal"
     --accumulate 2 --steps 20 --log-every 5 --validate-every 1000 --sample 0 --lr 6e-4 >"$work/gpt.log" 2>&1 ||
     { cat "$work/gpt.log"; exit 1; }
 echo "$name: gpt, 124 M parameters: $(grep -o 'step=20 .*' "$work/gpt.log")"
+
+"$build/tests/gpu_step" | sed "s/^/$name: /"

@@ -21,7 +21,7 @@ using namespace ddprun::trainer;
 using namespace example;
 using namespace example::gpt;
 using torch::nn::Embedding;
-namespace nn = torch::nn; // its LayerNorm is not that of example::gpt
+namespace nn = torch::nn;  // its LayerNorm is not that of example::gpt
 using torch::optim::AdamWOptions;
 
 namespace {

@@ -183,6 +183,7 @@ namespace {
 constexpr char kGoodbye[] = "gloo/goodbye/";
 constexpr char kLosses[] = "gloo/losses";
 constexpr char kFirstLost[] = "gloo/first_lost";
+constexpr int kLookAgain = 1000;  // milliseconds
 }  // namespace
 
 // A counter and not a value: the store answers add(), and the answer proves that it has the
@@ -201,14 +202,24 @@ Result<void> GlooMesh::watch() {
     return {};
 }
 
+void GlooMesh::look_by(Look look) {
+    std::lock_guard lock(look_mutex_);
+    look_ = std::move(look);
+}
+
 // The watcher's thread: ends on wake_, on cut(), and after the first loss.
 void GlooMesh::serve() {
     // POLLRDHUP alone: the data on these sockets are Gloo's.
     std::vector<pollfd> ends{{wake_, POLLIN, 0}};
     for (const auto& link : links_) ends.push_back({link.fd, POLLRDHUP, 0});
     while (!cut_) {
-        if (poll(ends.data(), ends.size(), -1) < 0 && errno != EINTR) return;
+        const int changed = poll(ends.data(), ends.size(), kLookAgain);
+        if (changed < 0 && errno != EINTR) return;
         if (ends[0].revents || cut_) return;
+        if (changed == 0) {
+            std::lock_guard lock(look_mutex_);
+            if (look_) look_(*goodbyes_);
+        }
         for (std::size_t i = 1; i < ends.size(); ++i) {
             if (!ends[i].revents) continue;
             const int rank = links_[i - 1].rank;

@@ -15,8 +15,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -45,6 +47,11 @@ class GlooMesh {
 
     // Ends all waits here and shuts all connections down, which wakes the other ranks.
     void cut();
+
+    // From now on the watcher calls this once a second, with its own connection to the store. Null:
+    // no more; then none is running when it returns.
+    using Look = std::function<void(Store&)>;
+    void look_by(Look look);
 
     // Says goodbye in the store, so that the other ranks do not take the closing of our sockets for
     // a death. Call it before an orderly destruction.
@@ -77,6 +84,8 @@ class GlooMesh {
     std::vector<Link> links_;          // hold duplicated descriptors; fixed after connect()
     int wake_ = -1;                    // an eventfd that tells the watcher to end
     std::unique_ptr<Store> goodbyes_;  // the watcher's own connection
+    std::mutex look_mutex_;
+    Look look_;
     std::atomic<bool> cut_{false};
     std::thread watcher_;
     std::map<std::string, int> names_;  // address of the far end → rank; stays after a cut

@@ -3,7 +3,7 @@
 //
 // If two ranks disagree on a size, Gloo ends the process: its receiving thread throws. So the ranks
 // compare their opinions of a call first, in an all-gather of 32 bytes. They do so for the first
-// calls always, and later for each new shape of call. Every call has its own channel, made from its
+// calls of each shape (GroupOptions::checked_calls). Every call has its own channel, made from its
 // shape and number. So messages of two different calls never meet, even if one rank believes that
 // the call was agreed on already, or has sent its first messages ahead. Between two ranks a header
 // with count and type goes before the data.
@@ -13,36 +13,40 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
-#include <set>
-#include <tuple>
+#include <optional>
 #include <vector>
 
 #include "base/system/no_pipe_signal.h"
 #include "trainer/gloo/gloo_mesh.h"
+#include "trainer/group/queued_group.h"
 
 namespace ddprun::trainer {
 namespace {
 
-class GlooGroup final : public ProcessGroup {
+class GlooGroup final : public QueuedGroup {
   public:
     GlooGroup(const Context& context, std::unique_ptr<Store> store, const GroupOptions& options,
               std::unique_ptr<GlooMesh> mesh)
-        : ProcessGroup(context, std::move(store), options), mesh_(std::move(mesh)) {}
+        : QueuedGroup(context, std::move(store), options), mesh_(std::move(mesh)) {
+        if (mesh_) mesh_->look_by([this](Store& own) { look_at_others(own); });
+    }
 
     ~GlooGroup() override {
         stop();
+        if (!mesh_) return;
+        mesh_->look_by(nullptr);
         // No goodbye after a failure: the other ranks must take the end of this rank for a loss.
-        if (mesh_ && !failed()) mesh_->leave(store());
+        if (!over()) mesh_->leave(store());
     }
 
     const char* backend() const override { return "gloo"; }
     Memory memory() const override { return Memory::host; }
 
-    void abort() override {
+  protected:
+    void cut() override {
         if (mesh_) mesh_->cut();
     }
 
-  protected:
     // Sends the first messages of an all-reduce. A blocking call gains nothing from that. Two
     // operations on overlapping memory take turns, because the second one needs the result of the
     // first.
@@ -52,10 +56,7 @@ class GlooGroup final : public ProcessGroup {
         if (!begun->alone()) return begun;
         const NoPipeSignal guard;
         try {
-            // A later call is compared only if its shape is new, and that is known only in its
-            // turn.
-            if (operation.is_collective() && operation.sequence <= options().checked_calls)
-                begun->agreement = begin_agreement(operation, begun->opinions);
+            if (operation.compared) begun->agreement = begin_agreement(operation, begun->opinions);
             begun->ring = mesh_->calls().start(operation, channel_of(operation));
         } catch (const std::exception&) {
             // A connection is closed. run() will notice it too, and reports it.
@@ -68,6 +69,7 @@ class GlooGroup final : public ProcessGroup {
         // Gloo writes to sockets without MSG_NOSIGNAL. A dead rank must not end this process by
         // SIGPIPE.
         const NoPipeSignal guard;
+        const Waiting waiting(*this, operation);
         try {
             if (!operation.is_collective()) return pairwise(operation);
             auto* begun = static_cast<Begun*>(started);
@@ -94,7 +96,42 @@ class GlooGroup final : public ProcessGroup {
     }
 
   private:
-    using Shape = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t, std::uint32_t, int>;
+    // The call that is being carried out, as long as it lives.
+    class Waiting {
+      public:
+        Waiting(GlooGroup& group, const Operation& operation) : group_(group) { set(&operation); }
+        ~Waiting() { set(nullptr); }
+
+      private:
+        void set(const Operation* operation) {
+            std::lock_guard lock(group_.waiting_mutex_);
+            group_.waiting_ = operation;
+            group_.looked_ = false;
+        }
+        GlooGroup& group_;
+    };
+
+    // The watcher's thread, once a second. A call that was there the last time too may wait for a
+    // rank that waits for us in another call.
+    void look_at_others(Store& own) {
+        Operation mine;
+        {
+            std::lock_guard lock(waiting_mutex_);
+            if (!waiting_ || !std::exchange(looked_, true)) return;
+            mine = *waiting_;
+        }
+        FailureStory story(own, rank(), size());
+        const auto other = story.other_call(mine);
+        if (!other) return;
+        {
+            std::lock_guard lock(waiting_mutex_);
+            if (!waiting_ || waiting_->sequence != mine.sequence) return;
+            mismatch_ = other;
+        }
+        // Before the cut, which the other ranks would take for the first failure.
+        story.announce({mine, describe(mine), *other, -1});
+        mesh_->cut();
+    }
 
     // An operation that was begun and is not done. The group knows its memory from the list begun_.
     // Its first messages may already be sent.
@@ -145,6 +182,7 @@ class GlooGroup final : public ProcessGroup {
     // What Gloo saw here is often only a reaction of another rank. The watchers know which rank was
     // lost first, so the message names that one.
     Error explain(const std::exception& problem) {
+        if (std::lock_guard lock(waiting_mutex_); mismatch_) return *mismatch_;
         const Error error = error_of_gloo(problem);
         const int other = mesh_->rank_in(problem.what());
         const std::string seen =
@@ -168,13 +206,10 @@ class GlooGroup final : public ProcessGroup {
                                                kAgreements | operation.sequence);
     }
 
-    // Compares this call on all ranks, unless its shape was agreed on before and the first calls
-    // are over. All ranks have made the same calls so far, so all decide alike whether to compare.
+    // Compares this call on all ranks. All of them decide alike whether to compare.
     Result<void> agree(const Operation& operation, Begun* begun) {
+        if (!operation.compared) return {};
         const Opinion mine = opinion_of(operation);
-        const Shape shape(mine.kind, mine.type, mine.count, mine.op, static_cast<int>(mine.root));
-        const bool known = agreed_.contains(shape);
-        if (known && operation.sequence > options().checked_calls) return {};
         std::vector<Opinion> own;
         // begin() may have sent this rank's opinion already.
         const bool ahead = begun && begun->agreement;
@@ -185,7 +220,6 @@ class GlooGroup final : public ProcessGroup {
             if (!(theirs == mine))
                 return Error(ErrorCode::refused, disagreement(mine, theirs, other));
         }
-        agreed_.insert(shape);
         return {};
     }
 
@@ -228,8 +262,11 @@ class GlooGroup final : public ProcessGroup {
     static constexpr std::uint64_t kAgreements = std::uint64_t{1} << 61;  // + number of the call
 
     std::unique_ptr<GlooMesh> mesh_;  // null in a world of one
-    // The shapes that all ranks have agreed on. Only the thread that runs operations uses it.
-    std::set<Shape> agreed_;
+    // These are used by the thread that runs operations and by the mesh's watcher.
+    std::mutex waiting_mutex_;
+    const Operation* waiting_ = nullptr;
+    bool looked_ = false;
+    std::optional<Error> mismatch_;
     // begun_ is used by the caller's thread and by the group's thread.
     std::mutex begun_mutex_;
     std::vector<Begun*> begun_;

@@ -3,8 +3,8 @@
 #include <unistd.h>
 #include <boost/algorithm/hex.hpp>
 
+#include "trainer/gpu/cuda_checked.h"
 #include "trainer/gpu/gpu.h"
-#include "trainer/gpu/gpu_kernels.h"
 
 namespace ddprun::trainer {
 
@@ -37,51 +37,61 @@ std::string gpu_state() {
     return std::to_string(count) + (count == 1 ? " GPU" : " GPUs");
 }
 
-namespace {
-// A CUDA error as ours. `what` names the failed step for the reader of the message.
-Result<void> checked(cudaError_t problem, const char* what) {
-    if (problem == cudaSuccess) return {};
-    return Error(ErrorCode::unavailable, std::string(what) + ": " + cudaGetErrorString(problem));
+int gpu_current() {
+    int index = -1;
+    return cudaGetDevice(&index) == cudaSuccess ? index : -1;
 }
-}  // namespace
+
+GpuTurn::GpuTurn(int index) : before_(gpu_current()) {
+    chosen_ = checked(cudaSetDevice(index), "this worker's GPU");
+}
+
+GpuTurn::~GpuTurn() {
+    if (before_ >= 0) (void)cudaSetDevice(before_);
+}
 
 Result<void*> gpu_allocate(std::size_t bytes) {
     void* memory = nullptr;
     if (auto done = checked(cudaMalloc(&memory, bytes), "GPU memory"); !done) return done.error();
-    // Zeroed here, so that no caller sees what an earlier owner of the memory left.
-    if (auto done = gpu_zero(memory, bytes); !done) return done.error();
+    // Zeroed here, so that no caller sees what an earlier owner of the memory left. The wait is for
+    // streams that do not wait for the legacy one.
+    auto zeroed = checked(cudaMemset(memory, 0, bytes), "GPU memory");
+    if (zeroed) zeroed = checked(cudaStreamSynchronize(cudaStreamLegacy), "GPU memory");
+    if (!zeroed) return zeroed.error();
     return memory;
 }
 
 // An error here is one of an earlier, asynchronous call; nobody could handle it at this place.
 void gpu_free(void* memory) { (void)cudaFree(memory); }
 
+// Portable: pinned for all GPUs of this process.
+Result<void*> gpu_allocate_pinned(std::size_t bytes) {
+    void* memory = nullptr;
+    auto done = checked(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable), "pinned host memory");
+    if (!done) return done.error();
+    return memory;
+}
+
+void gpu_free_pinned(void* memory) { (void)cudaFreeHost(memory); }
+
+Result<void> gpu_pin(void* memory, std::size_t bytes) {
+    return checked(cudaHostRegister(memory, bytes, cudaHostRegisterPortable), "pinned host memory");
+}
+
+void gpu_unpin(void* memory) { (void)cudaHostUnregister(memory); }
+
 Result<void> gpu_copy(void* to, const void* from, std::size_t bytes) {
     // cudaMemcpyDefault: the runtime knows from the addresses which of them are on the GPU.
     return checked(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "copy to or from the GPU");
 }
 
-Result<void> gpu_zero(void* memory, std::size_t bytes) {
-    return checked(cudaMemset(memory, 0, bytes), "GPU memory");
+Result<void> gpu_copy(void* to, const void* from, std::size_t bytes, GpuStream stream) {
+    return checked(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream),
+                   "copy to or from the GPU");
 }
 
-Result<double> gpu_square_sum(const float* values, std::size_t count) {
-    double sum = 0;
-    auto done = checked(launch_square_sum(values, count, &sum), "the norm of the gradients");
-    if (!done) return done.error();
-    return sum;
-}
-
-Result<void> gpu_divide(float* values, std::size_t count, float by) {
-    return checked(launch_divide(values, count, by), "dividing gradients");
-}
-
-Result<void> gpu_to_bfloat16(void* to, const float* from, std::size_t count, float by) {
-    return checked(launch_to_bfloat16(to, from, count, by), "compressing gradients");
-}
-
-Result<void> gpu_from_bfloat16(float* to, const void* from, std::size_t count) {
-    return checked(launch_from_bfloat16(to, from, count), "decompressing gradients");
+Result<void> gpu_zero(void* memory, std::size_t bytes, GpuStream stream) {
+    return checked(cudaMemsetAsync(memory, 0, bytes, stream), "GPU memory");
 }
 
 }  // namespace ddprun::trainer

@@ -1,5 +1,6 @@
-// Kernels on gradients: sum of squares, division, conversion to bfloat16 and back.
+// Kernels on gradients: sum of squares, clipping, conversion to bfloat16 and back.
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include "trainer/gpu/gpu_kernels.h"
 
@@ -7,7 +8,8 @@ namespace ddprun::trainer {
 namespace {
 
 // A fixed grid, whatever the size of the input: the order of additions depends on it. Each thread
-// starts at first() and goes on in steps of stride(). square_sum needs a power of two for kThreads.
+// starts at first() and goes on in steps of stride(). The sums need a power of two for kThreads,
+// and kBlocks numbers of scratch memory (kGpuSumScratch).
 constexpr int kThreads = 256;
 constexpr int kBlocks = 1024;
 
@@ -16,25 +18,60 @@ __device__ std::size_t first() {
 }
 __device__ std::size_t stride() { return static_cast<std::size_t>(gridDim.x) * blockDim.x; }
 
-// Each block adds its values in shared memory, as a tree, and writes one sum. The host adds the
-// block sums in their order. Atomic additions would change their order, and so the bits, from run
-// to run.
-__global__ void square_sum(const float* values, std::size_t count, double* sums) {
-    __shared__ double part[kThreads];
-    double sum = 0;
-    for (std::size_t i = first(); i < count; i += stride())
-        sum += static_cast<double>(values[i]) * values[i];
-    part[threadIdx.x] = sum;
+__device__ double wide(float value) { return value; }
+__device__ double wide(double value) { return value; }
+__device__ double wide(__half value) { return __half2float(value); }
+__device__ double wide(__nv_bfloat16 value) { return __bfloat162float(value); }
+
+// Divides as the host does: double in double, the others in float, rounded once.
+__device__ float divided(float value, double by) { return value / static_cast<float>(by); }
+__device__ double divided(double value, double by) { return value / by; }
+__device__ __half divided(__half value, double by) {
+    return __float2half(__half2float(value) / static_cast<float>(by));
+}
+__device__ __nv_bfloat16 divided(__nv_bfloat16 value, double by) {
+    return __float2bfloat16(__bfloat162float(value) / static_cast<float>(by));
+}
+
+// Adds the numbers of a block's threads as a tree. The result is in part[0].
+__device__ void add_up(double* part, double mine) {
+    part[threadIdx.x] = mine;
     __syncthreads();
     for (int half = kThreads / 2; half > 0; half /= 2) {
         if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
         __syncthreads();
     }
+}
+
+// Each block writes one sum, and one block then adds these. Atomic additions would change their
+// order, and so the bits, from run to run.
+template <class T>
+__global__ void square_sums(double* sums, const T* values, std::size_t count) {
+    __shared__ double part[kThreads];
+    double sum = 0;
+    for (std::size_t i = first(); i < count; i += stride()) {
+        const double value = wide(values[i]);
+        sum += value * value;
+    }
+    add_up(part, sum);
     if (threadIdx.x == 0) sums[blockIdx.x] = part[0];
 }
 
-__global__ void divide(float* values, std::size_t count, float by) {
-    for (std::size_t i = first(); i < count; i += stride()) values[i] /= by;
+__global__ void add_sums(double* total, const double* sums) {
+    __shared__ double part[kThreads];
+    double sum = 0;
+    for (std::size_t i = threadIdx.x; i < kBlocks; i += kThreads) sum += sums[i];
+    add_up(part, sum);
+    if (threadIdx.x == 0) *total += part[0];
+}
+
+// Reads the norm on the GPU, so that the host need not wait for it.
+template <class T>
+__global__ void clip(T* values, std::size_t count, const double* square_sum, double most) {
+    const double norm = sqrt(*square_sum);
+    if (!(norm > most)) return;
+    const double by = norm / most;
+    for (std::size_t i = first(); i < count; i += stride()) values[i] = divided(values[i], by);
 }
 
 __global__ void to_bfloat16(__nv_bfloat16* to, const float* from, std::size_t count, float by) {
@@ -45,34 +82,56 @@ __global__ void from_bfloat16(float* to, const __nv_bfloat16* from, std::size_t 
     for (std::size_t i = first(); i < count; i += stride()) to[i] = __bfloat162float(from[i]);
 }
 
+// Calls `launch` with a null pointer of the type's C++ type.
+template <class Launch>
+cudaError_t by_type(GpuFloat type, Launch launch) {
+    switch (type) {
+        case GpuFloat::float32:
+            launch(static_cast<float*>(nullptr));
+            break;
+        case GpuFloat::float64:
+            launch(static_cast<double*>(nullptr));
+            break;
+        case GpuFloat::float16:
+            launch(static_cast<__half*>(nullptr));
+            break;
+        case GpuFloat::bfloat16:
+            launch(static_cast<__nv_bfloat16*>(nullptr));
+            break;
+    }
+    return cudaGetLastError();
+}
+
 }  // namespace
 
-cudaError_t launch_square_sum(const float* values, std::size_t count, double* result) {
-    double* sums = nullptr;
-    double host[kBlocks];
-    // One sum for each block: the grid is fixed, so their number is known at compile time.
-    if (auto p = cudaMalloc(&sums, sizeof host)) return p;
-    square_sum<<<kBlocks, kThreads>>>(values, count, sums);
-    // The copy waits for the kernel, because both are on the default stream.
-    const cudaError_t problem = cudaMemcpy(host, sums, sizeof host, cudaMemcpyDeviceToHost);
-    cudaFree(sums);
-    *result = 0;
-    for (double sum : host) *result += sum;
-    return problem;
+cudaError_t launch_square_sum(double* sum, const void* values, GpuFloat type, std::size_t count,
+                              void* scratch, cudaStream_t stream) {
+    auto* sums = static_cast<double*>(scratch);
+    return by_type(type, [&](auto* null) {
+        using T = std::remove_pointer_t<decltype(null)>;
+        square_sums<<<kBlocks, kThreads, 0, stream>>>(sums, static_cast<const T*>(values), count);
+        add_sums<<<1, kThreads, 0, stream>>>(sum, sums);
+    });
 }
 
-cudaError_t launch_divide(float* values, std::size_t count, float by) {
-    divide<<<kBlocks, kThreads>>>(values, count, by);
+cudaError_t launch_clip(void* values, GpuFloat type, std::size_t count, const double* square_sum,
+                        double most, cudaStream_t stream) {
+    return by_type(type, [&](auto* null) {
+        using T = std::remove_pointer_t<decltype(null)>;
+        clip<<<kBlocks, kThreads, 0, stream>>>(static_cast<T*>(values), count, square_sum, most);
+    });
+}
+
+cudaError_t launch_to_bfloat16(void* to, const float* from, std::size_t count, float by,
+                               cudaStream_t stream) {
+    to_bfloat16<<<kBlocks, kThreads, 0, stream>>>(static_cast<__nv_bfloat16*>(to), from, count, by);
     return cudaGetLastError();
 }
 
-cudaError_t launch_to_bfloat16(void* to, const float* from, std::size_t count, float by) {
-    to_bfloat16<<<kBlocks, kThreads>>>(static_cast<__nv_bfloat16*>(to), from, count, by);
-    return cudaGetLastError();
-}
-
-cudaError_t launch_from_bfloat16(float* to, const void* from, std::size_t count) {
-    from_bfloat16<<<kBlocks, kThreads>>>(to, static_cast<const __nv_bfloat16*>(from), count);
+cudaError_t launch_from_bfloat16(float* to, const void* from, std::size_t count,
+                                 cudaStream_t stream) {
+    from_bfloat16<<<kBlocks, kThreads, 0, stream>>>(to, static_cast<const __nv_bfloat16*>(from),
+                                                    count);
     return cudaGetLastError();
 }
 

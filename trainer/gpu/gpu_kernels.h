@@ -1,18 +1,22 @@
-// The CUDA kernels behind gpu.h, as functions that a C++ compiler can call. They take device
-// pointers and use the default stream.
+// The CUDA kernels behind gpu_math.h, as functions that a C++ compiler can call. gpu_math.h says
+// what they do. They return when the kernel is launched.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
 
+#include "trainer/gpu/gpu_float.h"
+
 namespace ddprun::trainer {
 
-// The sum of the squares, added in double and in a fixed order: equal input gives equal bits. Waits
-// for the result. The other functions return when the kernel is launched.
-cudaError_t launch_square_sum(const float* values, std::size_t count, double* result);
-cudaError_t launch_divide(float* values, std::size_t count, float by);
-cudaError_t launch_to_bfloat16(void* to, const float* from, std::size_t count, float by);
-cudaError_t launch_from_bfloat16(float* to, const void* from, std::size_t count);
+cudaError_t launch_square_sum(double* sum, const void* values, GpuFloat type, std::size_t count,
+                              void* scratch, cudaStream_t stream);
+cudaError_t launch_clip(void* values, GpuFloat type, std::size_t count, const double* square_sum,
+                        double most, cudaStream_t stream);
+cudaError_t launch_to_bfloat16(void* to, const float* from, std::size_t count, float by,
+                               cudaStream_t stream);
+cudaError_t launch_from_bfloat16(float* to, const void* from, std::size_t count,
+                                 cudaStream_t stream);
 
 }  // namespace ddprun::trainer

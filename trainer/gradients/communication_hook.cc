@@ -1,12 +1,17 @@
 // The two hooks of the library: plain average, and average in bfloat16.
 #include "trainer/gradients/communication_hook.h"
 
-#include "trainer/gpu/gpu.h"
+#include "trainer/gpu/gpu_math.h"
 
 namespace ddprun::trainer {
 
-Result<Work> AllReduceHook::begin(ProcessGroup& group, std::size_t, const Buffer& bucket) {
-    return group.begin(Operation::all_reduce(bucket, ReduceOp::avg));
+namespace {
+constexpr char kGradients[] = "gradients";
+}  // namespace
+
+Result<Work> AllReduceHook::begin(ProcessGroup& group, std::size_t, const Buffer& bucket,
+                                  GpuStream stream) {
+    return group.begin(Operation::all_reduce(bucket, ReduceOp::avg).on(stream).of(kGradients));
 }
 
 // The memory for the converted gradients is allocated once, not in every step.
@@ -15,36 +20,39 @@ Result<void> Bfloat16Hook::prepare(ProcessGroup& group, const std::vector<Buffer
     for (const Buffer& bucket : buckets) {
         halves_.emplace_back();
         if (bucket.type != DataType::float32) continue;
-        auto made = GroupMemory::make(group.memory(), bucket.count * size_of(DataType::bfloat16));
+        auto made = group.allocate(bucket.count * size_of(DataType::bfloat16));
         if (!made) return made.error();
         halves_.back() = std::move(*made);
     }
     return {};
 }
 
-Result<Work> Bfloat16Hook::begin(ProcessGroup& group, std::size_t index, const Buffer& bucket) {
-    if (!halves_[index]) return group.begin(Operation::all_reduce(bucket, ReduceOp::avg));
+Result<Work> Bfloat16Hook::begin(ProcessGroup& group, std::size_t index, const Buffer& bucket,
+                                 GpuStream stream) {
+    if (!halves_[index])
+        return group.begin(Operation::all_reduce(bucket, ReduceOp::avg).on(stream).of(kGradients));
     // Divides in float32 before the conversion, and then sums. Dividing the bfloat16 sum afterwards
     // would round once more, with only 8 bits of precision.
     const auto* values = static_cast<const float*>(bucket.data);
     const auto by = static_cast<float>(group.size());
     const Buffer half{halves_[index].data(), bucket.count, DataType::bfloat16};
     if (group.memory() == Memory::gpu) {
-        if (auto done = gpu_to_bfloat16(half.data, values, half.count, by); !done)
+        if (auto done = gpu_to_bfloat16(half.data, values, half.count, by, stream); !done)
             return done.error();
     } else {
         auto* out = static_cast<BFloat16*>(half.data);
         for (std::size_t i = 0; i < half.count; ++i) out[i] = BFloat16(values[i] / by);
     }
     // The sum, because each rank has divided its values already.
-    return group.begin(Operation::all_reduce(half));
+    return group.begin(Operation::all_reduce(half).on(stream).of(kGradients));
 }
 
-Result<void> Bfloat16Hook::end(std::size_t index, const Buffer& bucket) {
+Result<void> Bfloat16Hook::end(std::size_t index, const Buffer& bucket, GpuStream stream) {
     const GroupMemory& half = halves_[index];
     if (!half) return {};
     auto* values = static_cast<float*>(bucket.data);
-    if (half.kind() == Memory::gpu) return gpu_from_bfloat16(values, half.data(), bucket.count);
+    if (half.kind() == Memory::gpu)
+        return gpu_from_bfloat16(values, half.data(), bucket.count, stream);
     const auto* in = static_cast<const BFloat16*>(half.data());
     for (std::size_t i = 0; i < bucket.count; ++i) values[i] = in[i];
     return {};

@@ -3,11 +3,13 @@
 // PyTorch's DDP communication hooks.)
 //
 // The reducer calls begin() as soon as a bucket is full, while backward still computes. It calls
-// end() in finish(), for one bucket after the other:
+// end() in finish(), for one bucket after the other. On a GPU both work on the stream that they
+// get, and do not wait: what lies before on it has written the bucket.
 //
 //   struct Mine final : CommunicationHook {
-//       Result<Work> begin(ProcessGroup& group, std::size_t, const Buffer& bucket) override {
-//           return group.begin(Operation::all_reduce(bucket, ReduceOp::avg));
+//       Result<Work> begin(ProcessGroup& group, std::size_t, const Buffer& bucket,
+//                          GpuStream stream) override {
+//           return group.begin(Operation::all_reduce(bucket, ReduceOp::avg).on(stream));
 //       }
 //   };
 //   options.hook = std::make_shared<Mine>();
@@ -39,10 +41,15 @@ class CommunicationHook {
 
     // Called when bucket `index` is full. Starts what sends it and does not wait. If that takes
     // several operations, return the Work of the last one: a group carries out operations in order.
-    virtual Result<Work> begin(ProcessGroup& group, std::size_t index, const Buffer& bucket) = 0;
+    virtual Result<Work> begin(ProcessGroup& group, std::size_t index, const Buffer& bucket,
+                               GpuStream stream) = 0;
 
-    // Called after that Work has succeeded. Does what is left until the bucket holds the mean.
-    virtual Result<void> end(std::size_t /*index*/, const Buffer& /*bucket*/) { return {}; }
+    // Called after that Work, in the order of the stream; on the host after it has succeeded. Does
+    // what is left until the bucket holds the mean.
+    virtual Result<void> end(std::size_t /*index*/, const Buffer& /*bucket*/,
+                             GpuStream /*stream*/) {
+        return {};
+    }
 
   private:
     friend class GradientReducer;
@@ -52,15 +59,17 @@ class CommunicationHook {
 // Averages the gradients as they are. The default of a reducer.
 class AllReduceHook final : public CommunicationHook {
   public:
-    Result<Work> begin(ProcessGroup& group, std::size_t index, const Buffer& bucket) override;
+    Result<Work> begin(ProcessGroup& group, std::size_t index, const Buffer& bucket,
+                       GpuStream stream) override;
 };
 
 // Sends float32 gradients as bfloat16, which halves the bytes. Other types travel as they are.
 class Bfloat16Hook final : public CommunicationHook {
   public:
     Result<void> prepare(ProcessGroup& group, const std::vector<Buffer>& buckets) override;
-    Result<Work> begin(ProcessGroup& group, std::size_t index, const Buffer& bucket) override;
-    Result<void> end(std::size_t index, const Buffer& bucket) override;
+    Result<Work> begin(ProcessGroup& group, std::size_t index, const Buffer& bucket,
+                       GpuStream stream) override;
+    Result<void> end(std::size_t index, const Buffer& bucket, GpuStream stream) override;
 
   private:
     std::vector<GroupMemory> halves_;  // one for each bucket; empty: no conversion

@@ -6,26 +6,40 @@
 
 namespace ddprun::trainer {
 
+namespace {
+
+// The bytes that a gradient takes in the block, with those up to the next one.
+std::size_t room_of(const GradientShape& gradient) {
+    const std::size_t bytes = gradient.count * size_of(gradient.type);
+    return (bytes + kGradientAlignment - 1) / kGradientAlignment * kGradientAlignment;
+}
+
+}  // namespace
+
 BucketPlan plan_buckets(std::span<const GradientShape> gradients, std::size_t first_bytes,
                         std::size_t bytes) {
     BucketPlan plan;
-    plan.slots.resize(gradients.size());
+    for (const auto& gradient : gradients) {
+        plan.slots.push_back({0, plan.bytes});
+        plan.bytes += room_of(gradient);
+    }
+    std::size_t filled = 0;  // bytes of gradients in the last bucket
     // Backwards, because backward computes the gradients of the last parameters first.
     for (std::size_t left = gradients.size(); left > 0; --left) {
         const GradientShape& gradient = gradients[left - 1];
-        auto full = [&](const BucketPlan::Bucket& bucket) {
-            // Only the last bucket is ever asked. If it is the only one, it is the first.
-            const std::size_t cap = plan.buckets.size() == 1 ? first_bytes : bytes;
-            return bucket.count * size_of(bucket.type) >= cap;
-        };
+        // If the last bucket is the only one, it is the first.
+        const std::size_t cap = plan.buckets.size() == 1 ? first_bytes : bytes;
         // A bucket is one buffer of one collective call, which has one type.
-        if (plan.buckets.empty() || plan.buckets.back().type != gradient.type ||
-            full(plan.buckets.back()))
-            plan.buckets.push_back({gradient.type, 0, {}});
+        if (plan.buckets.empty() || plan.buckets.back().type != gradient.type || filled >= cap) {
+            plan.buckets.push_back({gradient.type, 0, 0, {}});
+            filled = 0;
+        }
         auto& bucket = plan.buckets.back();
-        // The gradient lies behind those that are in the bucket already.
-        plan.slots[left - 1] = {plan.buckets.size() - 1, bucket.count};
-        bucket.count += gradient.count;
+        plan.slots[left - 1].bucket = plan.buckets.size() - 1;
+        // The gradient lies in front of those that are in the bucket already.
+        bucket.offset = plan.slots[left - 1].offset;
+        bucket.count += room_of(gradient) / size_of(gradient.type);
+        filled += gradient.count * size_of(gradient.type);
         bucket.parameters.push_back(left - 1);
     }
     return plan;

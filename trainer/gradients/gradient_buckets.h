@@ -23,24 +23,32 @@ struct GradientShape {
     DataType type = DataType::float32;
 };
 
-// Where each gradient lies. All ranks compute the same plan from the same shapes.
+// Where each gradient lies in one block of memory. All ranks compute the same plan from the same
+// shapes.
 struct BucketPlan {
+    // A piece of the block.
     struct Bucket {
         DataType type = DataType::float32;
-        std::size_t count = 0;                // elements
-        std::vector<std::size_t> parameters;  // in the order of their places
+        std::size_t offset = 0;               // bytes from the block's start
+        std::size_t count = 0;                // elements, with those between the gradients
+        std::vector<std::size_t> parameters;  // from the last one to the first
     };
     // The place of one parameter's gradient.
     struct Slot {
         std::size_t bucket = 0;
-        std::size_t offset = 0;  // elements from the bucket's start
+        std::size_t offset = 0;  // bytes from the block's start
     };
     std::vector<Bucket> buckets;
     std::vector<Slot> slots;  // one for each parameter
+    std::size_t bytes = 0;    // of the block
 };
 
-// A bucket is closed as soon as it holds at least `first_bytes` (the first bucket) or `bytes` (the
-// others), or if the next gradient has another type. A gradient is never divided.
+// Where a gradient begins: vector instructions and the network work best from such addresses.
+inline constexpr std::size_t kGradientAlignment = 256;
+
+// The gradients lie in the order of the parameters, each from a multiple of kGradientAlignment on.
+// A bucket is closed as soon as its gradients have at least `first_bytes` (the first bucket) or
+// `bytes` (the others), or if the next gradient has another type. A gradient is never divided.
 BucketPlan plan_buckets(std::span<const GradientShape> gradients, std::size_t first_bytes,
                         std::size_t bytes);
 

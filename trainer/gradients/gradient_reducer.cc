@@ -17,37 +17,6 @@ BucketPlan plan_of(const std::vector<NamedBuffer>& parameters, const ReducerOpti
     return plan_buckets(shapes, options.first_bucket_bytes, options.bucket_bytes);
 }
 
-// In double: the squares of many floats would lose precision, or overflow, as a float sum.
-template <class T>
-double square_sum_as(const Buffer& buffer) {
-    const T* values = static_cast<const T*>(buffer.data);
-    double sum = 0;
-    for (std::size_t i = 0; i < buffer.count; ++i) {
-        const double value = static_cast<double>(values[i]);
-        sum += value * value;
-    }
-    return sum;
-}
-
-// The sum of the squares of a buffer, wherever it lies. The GPU has a kernel for float32 only.
-Result<double> square_sum(Memory memory, const Buffer& buffer) {
-    if (memory == Memory::gpu) {
-        if (buffer.type != DataType::float32)
-            return usage_error("gradients on a GPU can be clipped or searched only as F32");
-        return gpu_square_sum(static_cast<const float*>(buffer.data), buffer.count);
-    }
-    switch (buffer.type) {
-        case DataType::float64:
-            return square_sum_as<double>(buffer);
-        case DataType::float16:
-            return square_sum_as<Half>(buffer);
-        case DataType::bfloat16:
-            return square_sum_as<BFloat16>(buffer);
-        default:
-            return square_sum_as<float>(buffer);
-    }
-}
-
 }  // namespace
 
 GradientReducer::GradientReducer(ProcessGroup& group, std::vector<NamedBuffer> parameters,
@@ -58,12 +27,14 @@ GradientReducer::GradientReducer(ProcessGroup& group, std::vector<NamedBuffer> p
       plan_(plan_of(parameters_, options)),
       progress_(plan_),
       hook_(options.hook ? options.hook : std::make_shared<AllReduceHook>()),
-      used_(parameters_.size(), true),
-      not_finite_(parameters_.size()) {}
+      written_(plan_.buckets.size()),
+      used_(parameters_.size(), true) {}
 
 GradientReducer::~GradientReducer() {
-    // After an error some buckets may still be on their way. They must not lose their memory.
+    // Buckets may still be on their way. They must not lose their memory.
     for (const auto& work : works_) (void)work.wait();
+    if (auto last = on_gpu() && own_stream() ? GpuEvent::record(own_stream()) : GpuEvent(); last)
+        if (*last) (void)last->wait();
     if (hook_) hook_->serves_ = false;
 }
 
@@ -92,14 +63,37 @@ Result<void> GradientReducer::allocate() {
         hook_.reset();
         return usage_error("this communication hook serves another reducer; give each its own");
     }
-    std::vector<Buffer> buckets;
-    for (const auto& planned : plan_.buckets) {
-        auto memory = GroupMemory::make(group_.memory(), planned.count * size_of(planned.type));
-        if (!memory) return memory.error();
-        memory_.push_back(std::move(*memory));
-        buckets.push_back(bucket(buckets.size()));
+    if (on_gpu()) {
+        auto stream = OwnGpuStream::make();
+        if (!stream) return stream.error();
+        stream_ = std::move(*stream);
     }
+    if (auto done = take_block(); !done) return done;
+    if (auto done = norm_.prepare(group_.memory(), parameters_.size() + 2); !done) return done;
+    std::vector<Buffer> buckets;
+    for (std::size_t i = 0; i < plan_.buckets.size(); ++i) buckets.push_back(bucket(i));
     return hook_->prepare(group_, buckets);
+}
+
+// Zeros also between the gradients: these are sent, and counted in the norm.
+Result<void> GradientReducer::take_block() {
+    block_ = static_cast<char*>(options_.block);
+    if (!block_) {
+        auto memory = group_.allocate(plan_.bytes);
+        if (!memory) return memory.error();
+        memory_ = std::move(*memory);
+        block_ = static_cast<char*>(memory_.data());
+        return {};
+    }
+    const auto address = reinterpret_cast<std::uintptr_t>(block_);
+    if (options_.block_bytes < plan_.bytes || address % kGradientAlignment)
+        return usage_error(
+            "the block for the gradients has " + std::to_string(options_.block_bytes) +
+            " bytes from an address that is " + std::to_string(address % kGradientAlignment) +
+            " above a multiple of " + std::to_string(kGradientAlignment) + "; give it " +
+            std::to_string(plan_.bytes) + " bytes from such a multiple on");
+    registration_ = group_.registered(block_, plan_.bytes);
+    return zero(options_.stream);
 }
 
 // Makes the parameters equal on all ranks. Shapes are compared first: a broadcast between unequal
@@ -112,22 +106,22 @@ Result<void> GradientReducer::synchronize(const std::vector<NamedBuffer>& buffer
     // All broadcasts are begun before the first wait, so that the group's thread never waits for
     // this one.
     for (const auto& named : all)
-        works.push_back(group_.begin(Operation::broadcast(named.buffer, 0)));
+        works.push_back(group_.begin(
+            Operation::broadcast(named.buffer, 0).on(options_.stream).of("parameters")));
     for (const auto& work : works)
         if (auto done = work.wait(); !done) return done;
     return verify_equal(group_, all);
 }
 
 Buffer GradientReducer::bucket(std::size_t index) const {
-    return {memory_[index].data(), plan_.buckets[index].count, plan_.buckets[index].type};
+    const auto& planned = plan_.buckets[index];
+    return {block_ + planned.offset, planned.count, planned.type};
 }
 
 // A view into the bucket: backward writes directly into the memory that is sent.
 Buffer GradientReducer::gradient(std::size_t parameter) const {
-    const auto& slot = plan_.slots[parameter];
     const Buffer& value = parameters_[parameter].buffer;
-    return {static_cast<char*>(memory_[slot.bucket].data()) + slot.offset * size_of(value.type),
-            value.count, value.type};
+    return {block_ + plan_.slots[parameter].offset, value.count, value.type};
 }
 
 std::vector<NamedBuffer> GradientReducer::gradients() const {
@@ -137,25 +131,39 @@ std::vector<NamedBuffer> GradientReducer::gradients() const {
     return all;
 }
 
-// Whole buckets at once: there is nothing between the gradients.
-Result<void> GradientReducer::zero() {
-    for (std::size_t i = 0; i < memory_.size(); ++i) {
-        if (group_.memory() == Memory::gpu) {
-            if (auto done = gpu_zero(memory_[i].data(), bucket(i).bytes()); !done) return done;
-        } else {
-            std::memset(memory_[i].data(), 0, bucket(i).bytes());
-        }
-    }
+Result<void> GradientReducer::zero(GpuStream stream) {
+    if (on_gpu()) return gpu_zero(block_, plan_.bytes, stream);
+    std::memset(block_, 0, plan_.bytes);
     return {};
 }
 
-Result<void> GradientReducer::ready(std::size_t parameter) {
+Result<void> GradientReducer::ready(std::size_t parameter, GpuStream stream) {
+    std::lock_guard lock(ready_mutex_);
     // Accumulation: the gradients stay in the buckets until a backward pass without no_sync().
     if (quiet_) return {};
-    if (options_.find_not_finite)
-        if (auto done = note_not_finite(parameter); !done) return done;
+    if (auto done = note_written(parameter, stream); !done) return done;
+    return ready_now(parameter);
+}
+
+// The event is recorded here, in the thread and on the stream that has written the gradient. The
+// bucket waits for it when all its gradients are ready.
+Result<void> GradientReducer::note_written(std::size_t parameter, GpuStream stream) {
+    if (!on_gpu() || parameter >= parameters_.size()) return {};
+    auto after = GpuEvent::record(stream);
+    if (!after) return after.error();
+    written_[plan_.slots[parameter].bucket].push_back(std::move(*after));
+    return {};
+}
+
+Result<void> GradientReducer::ready_now(std::size_t parameter) {
     auto go = progress_.ready(parameter);
     if (!go) return go.error();
+    if (std::exchange(finished_, false)) {
+        works_.clear();
+        begun_.clear();
+        if (options_.find_not_finite)
+            if (auto done = norm_.reset(0, parameters_.size(), own_stream()); !done) return done;
+    }
     for (std::size_t index : *go)
         if (auto done = launch(index); !done) return done;
     return {};
@@ -163,26 +171,25 @@ Result<void> GradientReducer::ready(std::size_t parameter) {
 
 // Before the reduction it is still known on which rank a value is wrong. One pass is enough: a sum
 // of squares is not finite if one of the values is not.
-Result<void> GradientReducer::note_not_finite(std::size_t parameter) {
-    auto sum = square_sum(group_.memory(), gradient(parameter));
-    if (!sum) return sum.error();
-    not_finite_[parameter] = !std::isfinite(*sum);
+Result<void> GradientReducer::note_not_finite(std::size_t index) {
+    for (std::size_t parameter : plan_.buckets[index].parameters)
+        if (auto done = norm_.add(parameter, gradient(parameter), 0, own_stream()); !done)
+            return done;
     return {};
 }
 
 // Looks at the averaged gradients. They have the same bits on all ranks, so all ranks take the same
 // branch, and either none or all of them make the collective call that finds the rank.
 Result<void> GradientReducer::verify_reduced() {
-    bool finite = true;
-    for (std::size_t i = 0; finite && i < memory_.size(); ++i) {
-        auto sum = square_sum(group_.memory(), bucket(i));
-        if (!sum) return sum.error();
-        finite = std::isfinite(*sum);
-    }
-    if (finite) return {};
-    const auto first = std::find(not_finite_.begin(), not_finite_.end(), true);
+    if (auto done = norm_.reset(reduced_sum(), 1, own_stream()); !done) return done;
+    for (std::size_t i = 0; i < plan_.buckets.size(); ++i)
+        if (auto done = norm_.add(reduced_sum(), bucket(i), 0, own_stream()); !done) return done;
+    const auto sums = norm_.read(0, parameters_.size() + 2, own_stream());
+    if (!sums) return sums.error();
+    if (std::isfinite((*sums)[reduced_sum()])) return {};
     std::optional<std::size_t> mine;
-    if (first != not_finite_.end()) mine = first - not_finite_.begin();
+    for (std::size_t i = parameters_.size(); i-- > 0;)
+        if (!std::isfinite((*sums)[i])) mine = i;
     if (auto found = verify_none_found(group_, gradients(), mine); !found) return found;
     // Each rank's values are finite, but their sum is not.
     return Error(ErrorCode::malformed, "the sum of the ranks' gradients is not a finite number");
@@ -191,9 +198,13 @@ Result<void> GradientReducer::verify_reduced() {
 // The time is taken before begin(), because Gloo sends its first messages there.
 Result<void> GradientReducer::launch(std::size_t index) {
     const auto begun = std::chrono::steady_clock::now();
-    auto work = hook_->begin(group_, index, bucket(index));
+    for (const GpuEvent& written : std::exchange(written_[index], {}))
+        if (auto done = written.before(own_stream()); !done) return done;
+    if (options_.find_not_finite)
+        if (auto done = note_not_finite(index); !done) return done;
+    auto work = hook_->begin(group_, index, bucket(index), own_stream());
     if (!work) return work.error();
-    bucket_times_.push_back({begun, {}});
+    begun_.push_back(begun);
     works_.push_back(std::move(*work));
     return {};
 }
@@ -201,7 +212,7 @@ Result<void> GradientReducer::launch(std::size_t index) {
 // Treats parameters that backward did not reach as ready, so that their buckets are sent. All ranks
 // must agree on whether a parameter was used on any rank. If some optimizers updated it and others
 // did not, the parameters would drift apart.
-Result<void> GradientReducer::mark_unused() {
+Result<void> GradientReducer::mark_unused(GpuStream stream) {
     const auto missing = progress_.missing();
     if (!options_.find_unused) {
         if (missing.empty()) return {};
@@ -212,7 +223,9 @@ Result<void> GradientReducer::mark_unused() {
     std::vector<double> used(parameters_.size(), 1.0);
     for (std::size_t i : missing) {
         used[i] = 0;
-        if (auto done = ready(i); !done) return done;
+        // Its zeros were written by this stream, or before it.
+        if (auto done = note_written(i, stream); !done) return done;
+        if (auto done = ready_now(i); !done) return done;
     }
     // By now every rank has begun all buckets, whatever it missed. So this is the next collective
     // call on all of them.
@@ -221,46 +234,56 @@ Result<void> GradientReducer::mark_unused() {
     return {};
 }
 
-// Waits for the buckets in their order. end() of one bucket runs while later ones are on their way.
-Result<void> GradientReducer::finish() {
-    const auto begun = std::chrono::steady_clock::now();
-    if (auto done = mark_unused(); !done) return done;
+// Waits for the buckets in their order: on the host, or for a GPU on the stream on which what is
+// left to do is done. end() of one bucket runs while later ones are on their way.
+Result<void> GradientReducer::finish(GpuStream stream) {
+    std::lock_guard lock(ready_mutex_);
+    finish_begun_ = std::chrono::steady_clock::now();
+    if (auto done = mark_unused(stream); !done) return done;
     for (std::size_t i = 0; i < works_.size(); ++i) {
-        if (auto done = works_[i].wait(); !done) return done;
-        bucket_times_[i].ended = works_[i].ended();
+        if (auto done = works_[i].wait(own_stream()); !done) return done;
         // Buckets were begun in the order of their numbers, so works_[i] is that of bucket i.
-        if (auto done = hook_->end(i, bucket(i)); !done) return done;
+        if (auto done = hook_->end(i, bucket(i), own_stream()); !done) return done;
     }
-    times_ = reduce_times(bucket_times_, begun);
-    works_.clear();
-    bucket_times_.clear();
+    finished_ = true;
     // Before the last check, so that the reducer can be used again after a gradient that was not
     // finite.
     progress_.begin_again();
-    return options_.find_not_finite ? verify_reduced() : Result<void>();
+    if (options_.find_not_finite)
+        if (auto finite = verify_reduced(); !finite) return finite;
+    if (!on_gpu()) return {};
+    auto after = GpuEvent::record(own_stream());
+    return after ? after->before(stream) : after.error();
 }
 
-Result<double> GradientReducer::clip(double most) {
-    double sum = 0;
-    for (std::size_t i = 0; i < memory_.size(); ++i) {
-        auto part = square_sum(group_.memory(), bucket(i));
-        if (!part) return part.error();
-        sum += *part;
-    }
-    const double norm = std::sqrt(sum);
-    // The norm is equal on all ranks, because the gradients are. A NaN is not greater than
-    // anything: the gradients then stay as they are, and the caller sees the NaN.
-    if (!(norm > most)) return norm;
-    for (std::size_t i = 0; i < memory_.size(); ++i) {
-        if (group_.memory() == Memory::host) {
-            divide(bucket(i), norm / most);
-        } else if (auto done = gpu_divide(static_cast<float*>(memory_[i].data()), bucket(i).count,
-                                          static_cast<float>(norm / most));
-                   !done) {
-            return done.error();
-        }
-    }
-    return norm;
+ReduceTimes GradientReducer::times() const {
+    std::vector<BucketTime> buckets;
+    for (std::size_t i = 0; i < works_.size(); ++i)
+        if (const auto ended = works_[i].ended(); ended > begun_[i])
+            buckets.push_back({begun_[i], ended});
+    return reduce_times(buckets, finish_begun_);
+}
+
+// A NaN is not greater than anything: the gradients then stay as they are, and the caller sees it.
+Result<void> GradientReducer::begin_clip(double most, GpuStream stream) {
+    if (auto done = norm_.reset(clip_sum(), 1, stream); !done) return done;
+    for (std::size_t i = 0; i < plan_.buckets.size(); ++i)
+        if (auto done = norm_.add(clip_sum(), bucket(i), 1, stream); !done) return done;
+    for (std::size_t i = 0; i < plan_.buckets.size(); ++i)
+        if (auto done = norm_.clip(clip_sum(), bucket(i), most, stream); !done) return done;
+    return {};
+}
+
+Result<double> GradientReducer::norm(GpuStream stream) {
+    auto sum = norm_.read(clip_sum(), 1, stream);
+    if (!sum) return sum.error();
+    return std::sqrt(sum->front());
+}
+
+// The norm is equal on all ranks, because the gradients are.
+Result<double> GradientReducer::clip(double most, GpuStream stream) {
+    if (auto done = begin_clip(most, stream); !done) return done.error();
+    return norm(stream);
 }
 
 }  // namespace ddprun::trainer

@@ -1,9 +1,9 @@
 // GradientReducer: averages gradients over ranks while backward still computes (as PyTorch's
 // DistributedDataParallel does).
 //
-// The reducer owns the memory of the gradients, in buckets. Backward adds the gradient of parameter
-// i into gradient(i) and then calls ready(i). As soon as all gradients of a bucket are ready, the
-// bucket is reduced on the group's own thread and stream. finish() waits for the rest. After it
+// The gradients lie in one block of memory, of the reducer or of the program. Backward adds the
+// gradient of parameter i into gradient(i) and then calls ready(i). As soon as all gradients of a
+// bucket are ready, the bucket is reduced on the group's own thread or stream. After finish()
 // gradient(i) holds the mean over ranks of what each rank has added since zero(). Each rank has the
 // same weight, also if batches are unequal.
 //
@@ -12,19 +12,27 @@
 //   backward();                                        // calls ready(i) for each i
 //   reducer.finish();  reducer.clip(1.0);  optimizer();
 //
+// On GPUs each function takes the stream on which the program works there; null is the legacy
+// default stream. ready(i, stream) comes after what the stream was given to write that gradient,
+// whatever thread or stream it is. Nothing waits on the host but clip() and what says so; so a step
+// can be captured into a CUDA graph, with begin_clip().
+//
 // At the start the parameters are broadcast from rank 0 and verified to be equal. Between finish()
-// and the next ready() the program may use the group for other calls. Thread: one. Errors: those of
-// the group; usage, for a gradient that is ready twice, or never (unless find_unused is set);
-// malformed, for a gradient that is not finite (if find_not_finite is set).
+// and the next ready() the program may use the group for other calls. Threads: one, but ready() may
+// be called by several at a time. Errors: those of the group; usage, for a gradient that is ready
+// twice, or never (unless find_unused is set); malformed, for a gradient that is not finite (if
+// find_not_finite is set).
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "trainer/gradients/communication_hook.h"
 #include "trainer/gradients/gradient_buckets.h"
+#include "trainer/gradients/gradient_norm.h"
 #include "trainer/gradients/reduce_times.h"
 #include "trainer/group/process_group.h"
 #include "trainer/training/agreement.h"
@@ -36,7 +44,7 @@ struct ReducerOptions {
     std::size_t first_bucket_bytes = std::size_t{1} << 20;
     std::size_t bucket_bytes = std::size_t{25} << 20;
     // Accepts that backward does not reach some parameters on some ranks; their gradients count as
-    // zero there. Costs one small all-reduce a step.
+    // zero there. Costs one small all-reduce a step, for which finish() waits on the host.
     bool find_unused = false;
     // How the buckets travel. Null: AllReduceHook.
     std::shared_ptr<CommunicationHook> hook = {};
@@ -44,8 +52,16 @@ struct ReducerOptions {
     bool broadcast_at_start = true;
     // finish() fails if a gradient holds an infinity or a NaN, and names the parameter and the
     // rank. Each gradient is read once before the reduction and once after it. Nothing more is sent
-    // unless one is found.
+    // unless one is found. On a GPU finish() then waits on the host.
     bool find_not_finite = false;
+    // The program's own block for the gradients: memory of the group's kind, from a multiple of
+    // kGradientAlignment on, at least plan_buckets().bytes long. The gradients lie there as in
+    // BucketPlan::slots: in the order of the parameters, each from a multiple of kGradientAlignment
+    // on. make() fills it with zeros. It must outlive the reducer. Null: the reducer allocates it.
+    void* block = nullptr;
+    std::size_t block_bytes = 0;
+    // On a GPU: the stream that has written the parameters.
+    GpuStream stream = nullptr;
 };
 
 class GradientReducer {
@@ -69,12 +85,13 @@ class GradientReducer {
     std::vector<NamedBuffer> gradients() const;
 
     // Sets all gradients to zero. Call it before the first backward pass of a step.
-    Result<void> zero();
-    // Backward has added everything to this gradient. Backward must not change it again until
-    // finish() returns.
-    Result<void> ready(std::size_t parameter);
-    // Waits until all gradients are averaged.
-    Result<void> finish();
+    Result<void> zero(GpuStream stream = nullptr);
+    // Backward has added everything to this gradient, by what `stream` has been given. Backward
+    // must not change it again until finish() returns, on a GPU: until what finish() was given.
+    Result<void> ready(std::size_t parameter, GpuStream stream = nullptr);
+    // All gradients are averaged: when it returns, on a GPU for what `stream` is given from then
+    // on.
+    Result<void> finish(GpuStream stream = nullptr);
 
     // While this object lives, ready() does nothing. finish() must not be called. It needs a name:
     // an unnamed one ends at once.
@@ -95,24 +112,36 @@ class GradientReducer {
     bool used(std::size_t parameter) const { return used_[parameter]; }
 
     // Scales all gradients so that their common norm is at most `most`. Returns the norm before
-    // that. Call it after finish(), when the gradients are equal on all ranks. On a GPU only
-    // float32 gradients can be clipped, or searched with find_not_finite.
-    Result<double> clip(double most);
+    // that. Call it after finish(), when the gradients are equal on all ranks, on the same stream.
+    Result<double> clip(double most, GpuStream stream = nullptr);
+    // The same in two halves, of which the first does not wait on the host.
+    Result<void> begin_clip(double most, GpuStream stream = nullptr);
+    Result<double> norm(GpuStream stream = nullptr);
 
-    // How long the communication of the last step took, and how much of it was hidden.
-    const ReduceTimes& times() const { return times_; }
+    // How long the communication of the last step took, and how much of it was hidden. On a GPU as
+    // far as the host has seen buckets end, and not of steps in a graph.
+    ReduceTimes times() const;
     const BucketPlan& plan() const { return plan_; }
 
   private:
     GradientReducer(ProcessGroup& group, std::vector<NamedBuffer> parameters,
                     const ReducerOptions& options);
     Result<void> allocate();
+    Result<void> take_block();
     Result<void> launch(std::size_t bucket);
-    Result<void> mark_unused();
-    Result<void> note_not_finite(std::size_t parameter);
+    Result<void> mark_unused(GpuStream stream);
+    Result<void> note_written(std::size_t parameter, GpuStream stream);
+    Result<void> note_not_finite(std::size_t bucket);
     Result<void> verify_reduced();
     Result<void> synchronize(const std::vector<NamedBuffer>& buffers);
+    Result<void> ready_now(std::size_t parameter);
     Buffer bucket(std::size_t index) const;
+    bool on_gpu() const { return group_.memory() == Memory::gpu; }
+    GpuStream own_stream() const { return stream_.get(); }
+
+    // The sums of norm_: one for each parameter, and these.
+    std::size_t clip_sum() const { return parameters_.size(); }
+    std::size_t reduced_sum() const { return parameters_.size() + 1; }
 
     ProcessGroup& group_;
     const std::vector<NamedBuffer> parameters_;
@@ -120,12 +149,18 @@ class GradientReducer {
     BucketPlan plan_;
     BucketProgress progress_;
     std::shared_ptr<CommunicationHook> hook_;
-    std::vector<GroupMemory> memory_;  // one for each bucket
-    std::vector<Work> works_;
-    std::vector<BucketTime> bucket_times_;  // one for each of works_
+    OwnGpuStream stream_;  // on a GPU: on which buckets wait for their gradients
+    GroupMemory memory_;   // empty: the block is the program's
+    std::shared_ptr<void> registration_;
+    char* block_ = nullptr;
+    GradientNorm norm_;
+    std::mutex ready_mutex_;                      // of what ready() changes: the next four
+    std::vector<std::vector<GpuEvent>> written_;  // for each bucket: after its gradients' kernels
+    std::vector<Work> works_;                     // of this step, or of the last one
+    std::vector<BucketTime::Point> begun_;        // of each of works_
+    bool finished_ = false;                       // works_ are those of the last step
+    BucketTime::Point finish_begun_{};
     std::vector<bool> used_;
-    std::vector<bool> not_finite_;  // gradients on this rank, in this step
-    ReduceTimes times_;
     bool quiet_ = false;
 };
 

@@ -1,34 +1,41 @@
-// Zero-filled memory of the kind (host or GPU) that a process group works on. It is freed with its
-// owner.
+// Zeroed memory of a group's kind: on the host, on the GPU, or where a backend's network reads it
+// best. Programs get it from ProcessGroup::allocate().
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 
-#include "trainer/group/process_group.h"
+#include "base/error.h"
 
 namespace ddprun::trainer {
 
-// Movable, not copyable. Any thread.
+// Where the buffers of a group lie.
+enum class Memory {
+    host,
+    gpu,  // memory of the worker's own GPU
+};
+
+// Owns the memory. Movable, not copyable. Any thread.
 class GroupMemory {
   public:
+    using Free = std::function<void(void*)>;
+
     GroupMemory() = default;  // owns nothing
 
     // Allocates `bytes` on the host or on this thread's GPU. Errors: unavailable (no memory, no
     // GPU).
     static Result<GroupMemory> make(Memory kind, std::size_t bytes);
+    // Takes memory over that `free` gives back.
+    static GroupMemory own(Memory kind, void* memory, Free free);
 
     // Whether it owns memory.
     explicit operator bool() const { return memory_ != nullptr; }
     void* data() const { return memory_.get(); }
-    Memory kind() const { return memory_.get_deleter().kind; }
+    Memory kind() const { return kind_; }
 
   private:
-    // The kind travels with the pointer, because each kind has its own free function.
-    struct Free {
-        Memory kind;
-        void operator()(void* memory) const;
-    };
+    Memory kind_ = Memory::host;
     std::unique_ptr<void, Free> memory_;
 };
 

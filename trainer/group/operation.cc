@@ -2,6 +2,7 @@
 #include "trainer/group/operation.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace ddprun::trainer {
 namespace {
@@ -40,7 +41,14 @@ std::string size_text(std::size_t bytes) {
 // The group sets the number of the call, 0 here.
 Operation make(Collective kind, Buffer in, Buffer out, ReduceOp op = ReduceOp::sum, int root = 0,
                int source = 0) {
-    return {kind, in, out, op, root, source, 0};
+    Operation made;
+    made.kind = kind;
+    made.in = in;
+    made.out = out;
+    made.op = op;
+    made.root = root;
+    made.source = source;
+    return made;
 }
 
 }  // namespace
@@ -82,6 +90,17 @@ Operation Operation::exchange(Buffer out_going, int to, Buffer in_coming, int fr
 Operation Operation::barrier() { return {}; }
 Operation Operation::monitored_barrier() { return make(Collective::monitored_barrier, {}, {}); }
 
+Operation Operation::on(GpuStream after) const {
+    Operation same = *this;
+    same.stream = after;
+    return same;
+}
+Operation Operation::of(const char* part) const {
+    Operation same = *this;
+    same.caller = part;
+    return same;
+}
+
 std::size_t Operation::count() const {
     // Here `in` is the large buffer, so `out` holds what one rank gets.
     return kind == Collective::scatter || kind == Collective::reduce_scatter ? out.count : in.count;
@@ -93,11 +112,11 @@ DataType Operation::type() const {
 std::string describe(const Operation& operation) {
     std::string text = name_in(kNames, static_cast<std::uint32_t>(operation.kind)) + " number " +
                        std::to_string(operation.sequence);
-    if (operation.kind == Collective::barrier || operation.kind == Collective::monitored_barrier)
-        return text;
-    return text + " of " + std::to_string(operation.count()) + " " +
-           std::string(to_string(operation.type())) + " (" +
-           size_text(operation.count() * size_of(operation.type())) + ")";
+    if (operation.kind != Collective::barrier && operation.kind != Collective::monitored_barrier)
+        text += " of " + std::to_string(operation.count()) + " " +
+                std::string(to_string(operation.type())) + " (" +
+                size_text(operation.count() * size_of(operation.type())) + ")";
+    return *operation.caller ? text + " for " + operation.caller : text;
 }
 
 namespace {
@@ -164,12 +183,28 @@ Result<void> check(const Operation& o, int rank, int size) {
 
 // A call between two ranks has different peers on both sides, so its root does not count.
 Opinion opinion_of(const Operation& o) {
-    return {o.sequence,
-            o.count(),
-            static_cast<std::uint32_t>(o.kind),
-            static_cast<std::uint32_t>(o.type()),
-            static_cast<std::uint32_t>(o.op),
-            static_cast<std::uint32_t>(has_root(o.kind) ? o.root : 0)};
+    Opinion opinion{o.sequence,
+                    o.count(),
+                    static_cast<std::uint32_t>(o.kind),
+                    static_cast<std::uint32_t>(o.type()),
+                    static_cast<std::uint32_t>(o.op),
+                    static_cast<std::uint32_t>(has_root(o.kind) ? o.root : 0),
+                    {}};
+    std::memcpy(opinion.caller, o.caller,
+                std::min(std::strlen(o.caller), sizeof opinion.caller - 1));
+    return opinion;
+}
+
+std::string bytes_of(const Opinion& opinion) {
+    return {reinterpret_cast<const char*>(&opinion), sizeof opinion};
+}
+
+Opinion opinion_in(const std::string& bytes) {
+    Opinion opinion{};
+    if (bytes.size() == sizeof opinion) std::memcpy(&opinion, bytes.data(), sizeof opinion);
+    // It is printed, and it comes from another process.
+    opinion.caller[sizeof opinion.caller - 1] = 0;
+    return opinion;
 }
 
 namespace {
@@ -180,6 +215,7 @@ std::string text_of(const Opinion& opinion) {
     o.kind = static_cast<Collective>(opinion.kind);
     o.in = o.out = {nullptr, opinion.count, static_cast<DataType>(opinion.type)};
     o.sequence = opinion.sequence;
+    o.caller = opinion.caller;
     std::string text = describe(o);
     if (reduces(o.kind)) text += ", operator " + name_in(kOperators, opinion.op);
     if (has_root(o.kind)) text += ", root " + std::to_string(opinion.root);

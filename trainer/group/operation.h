@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "trainer/gpu/gpu.h"
 #include "trainer/group/data_type.h"
 
 namespace ddprun::trainer {
@@ -77,9 +78,13 @@ struct Operation {
     Collective kind = Collective::barrier;
     Buffer in, out;  // equal for an operation that works in place
     ReduceOp op = ReduceOp::sum;
-    int root = 0;                // the root; for send and exchange: the destination
-    int source = 0;              // for receive and exchange: the rank that sends
+    int root = 0;    // the root; for send and exchange: the destination
+    int source = 0;  // for receive and exchange: the rank that sends
+    // On a GPU: the call comes after what this stream has been given so far, see on().
+    GpuStream stream = nullptr;
+    const char* caller = "";     // see of()
     std::uint64_t sequence = 0;  // the group sets it; 1 for its first call
+    bool compared = false;       // the group sets it: the ranks compare this call before data move
 
     static Operation all_reduce(Buffer buffer, ReduceOp op = ReduceOp::sum);
     static Operation broadcast(Buffer buffer, int root = 0);
@@ -94,6 +99,14 @@ struct Operation {
     static Operation exchange(Buffer out_going, int to, Buffer in_coming, int from);
     static Operation barrier();
     static Operation monitored_barrier();
+
+    // The same call after the work that `stream` has been given when the call is begun. Null: the
+    // legacy default stream. Groups on host memory take no notice of it.
+    Operation on(GpuStream after) const;
+
+    // The same call, made by a part of the program with a name ("gradients"). Messages have it, and
+    // the ranks compare it. A literal, the same on all ranks; 15 characters count.
+    Operation of(const char* part) const;
 
     // Whether all ranks of the group make this call. False for calls between two ranks.
     bool is_collective() const {
@@ -110,7 +123,7 @@ struct Operation {
 // Errors: usage; the sentence names the call and the numbers.
 Result<void> check(const Operation& operation, int rank, int size);
 
-// The call in a message: "all_reduce number 2 of 100000 F32 (391 KiB)".
+// The call in a message: "all_reduce number 2 of 100000 F32 (391 KiB) for gradients".
 std::string describe(const Operation& operation);
 
 // What one rank believes about a call. The ranks send each other its bytes and compare them. It has
@@ -118,9 +131,15 @@ std::string describe(const Operation& operation);
 struct Opinion {
     std::uint64_t sequence, count;
     std::uint32_t kind, type, op, root;
+    char caller[16];  // ends with a zero
     bool operator==(const Opinion&) const = default;
 };
 Opinion opinion_of(const Operation& operation);
+
+// The bytes that ranks exchange, and an opinion from what another rank sent. A text of another
+// length gives zeros: no call has the number 0, so the comparison fails.
+std::string bytes_of(const Opinion& opinion);
+Opinion opinion_in(const std::string& bytes);
 
 // The message for two ranks that make different calls: "rank 3 calls all_reduce number 2 of 10 F32
 // …; this rank calls … of 12 F32 …".

@@ -3,18 +3,13 @@
 
 #include <algorithm>
 
+#include "trainer/group/guarded_store.h"
+
 namespace ddprun::trainer {
 namespace {
 
 // Keys in the group's store.
-constexpr char kFailures[] = "group/failures";           // counter: how many ranks have failed
-constexpr char kFirstFailure[] = "group/first_failure";  // code and sentence of the first one
-constexpr char kGivesUp[] = "group/gives_up/";           // + rank: counter, raised before the cut
-constexpr char kAt[] = "group/at/";                // + rank: the call in which this rank failed
 constexpr char kMonitored[] = "group/monitored/";  // + sequence / rank
-// How long a failing rank waits, in all, for the other ranks to write where they are.
-constexpr auto kOthersSay = std::chrono::milliseconds(1000);
-
 using Clock = std::chrono::steady_clock;
 
 // At least 1 ms: a key that is already there can still be read after the deadline.
@@ -24,60 +19,73 @@ std::chrono::milliseconds left_until(Clock::time_point deadline) {
     return std::max(left, std::chrono::milliseconds(1));
 }
 
-// The form in which a rank writes its opinion to the store.
-std::string bytes_of(const Opinion& opinion) {
-    return {reinterpret_cast<const char*>(&opinion), sizeof opinion};
-}
-
 }  // namespace
 
 ProcessGroup::ProcessGroup(const Context& context, std::unique_ptr<Store> store,
                            const GroupOptions& options)
-    : context_(context), options_(options), store_(std::move(store)) {}
+    : context_(context),
+      options_(options),
+      store_(std::move(store)),
+      story_(*store_, rank(), size()) {}
 
 // Gives a call its number. The numbers follow the order in which the caller makes its calls, so
 // they are given in the caller's thread. Calls between two ranks count apart: the other ranks do
-// not make them, and the numbers of collective calls must be equal on all ranks.
+// not make them, and the numbers of collective calls must be equal on all ranks. All ranks have
+// made the same calls so far, so all of them decide alike whether this one is compared.
 Result<Operation> ProcessGroup::numbered(const Operation& operation) {
     if (auto good = check(operation, rank(), size()); !good) return good.error();
+    if (auto end = over()) return *end;
     Operation own = operation;
     own.sequence = operation.is_collective() ? ++sequence_ : ++pairwise_;
+    if (!own.is_collective()) return own;
+    const Opinion o = opinion_of(own);
+    auto& calls = calls_[Shape(o.kind, o.type, o.count, o.op, o.root, o.caller)];
+    own.compared = ++calls <= std::max<std::uint64_t>(options_.checked_calls, 1);
     return own;
 }
 
-// start() runs now, in the caller's thread and in the caller's order; work() runs in its turn.
 Work ProcessGroup::begin(const Operation& operation) {
     auto own = numbered(operation);
-    if (!own) return Work::finished(own.error());
-    return queue_.push([this, operation = *own, started = start(*own, false)] {
-        return work(operation, started.get());
-    });
+    return own ? enqueue(*own) : Work::finished(own.error());
 }
 
 Result<void> ProcessGroup::call(const Operation& operation) {
     auto own = numbered(operation);
-    if (!own) return own.error();
-    return queue_.run_now([this, operation = *own, started = start(*own, true)] {
-        return work(operation, started.get());
-    });
+    return own ? carry_out(*own) : own.error();
 }
 
-// Runs on the queue's thread, or in the caller's thread if the queue is empty. Never in both at a
-// time.
-Result<void> ProcessGroup::work(const Operation& operation, Started* started) {
-    if (failed_) return *failed_;
-    const CallTeller::Call told(teller_, operation);
-    auto done = operation.kind == Collective::monitored_barrier ? meet_monitored(operation)
-                                                                : run(operation, started);
-    if (!done) return fail(operation, done.error());
-    return {};
+Result<GroupMemory> ProcessGroup::allocate(std::size_t bytes) {
+    return GroupMemory::make(memory(), bytes);
+}
+
+std::shared_ptr<void> ProcessGroup::registered(void*, std::size_t) { return nullptr; }
+
+// The reason comes before the cut, so that no call begins after it.
+void ProcessGroup::abort() {
+    end_with(Error(ErrorCode::closed, "rank " + std::to_string(rank()) + " of " +
+                                          std::to_string(size()) +
+                                          ": the group was aborted; make a new one"));
+    cut();
+}
+
+std::optional<Error> ProcessGroup::over() const {
+    if (!is_over_) return std::nullopt;
+    std::lock_guard lock(over_mutex_);
+    return over_;
+}
+
+void ProcessGroup::end_with(const Error& error) {
+    std::lock_guard lock(over_mutex_);
+    if (!over_) over_ = error;
+    is_over_ = true;
 }
 
 // On host memory the numbers are used where they are: stage() and take_back() then do nothing.
 Result<void> ProcessGroup::all_reduce_values(std::span<double> values, ReduceOp op) {
     auto staged = stage(buffer_of(values));
     if (!staged) return staged.error();
-    if (auto done = all_reduce(*staged, op); !done) return done;
+    const Operation operation = Operation::all_reduce(*staged, op).on(stage_stream());
+    if (auto done = call(operation); !done) return done;
     return take_back(*staged, buffer_of(values));
 }
 
@@ -102,106 +110,19 @@ Result<void> ProcessGroup::meet_monitored(const Operation& operation) {
                                            std::to_string(timeout().count()) + " ms");
 }
 
-// Ends the group after a failed operation and composes the error for the program.
-Error ProcessGroup::fail(const Operation& operation, const Error& reason) {
-    const Error mine(reason.code(), "rank " + std::to_string(rank()) + " of " +
-                                        std::to_string(size()) + ": " + describe(operation) +
-                                        " failed: " + reason.sentence());
-    // The entries in the store come before abort(). abort() cuts the connections and so wakes the
-    // other ranks, which then look for these entries.
-    const auto first = size() > 1 ? first_failure(mine) : std::nullopt;
-    if (size() > 1) (void)store_->add(kGivesUp + std::to_string(rank()), 1);
-    abort();
-    failed_ = mine;
-    if (size() > 1) {
-        // If the first failure was a disagreement, a rank that was cut off by it reports `refused`
-        // too: the same mistake in the program has to be repaired.
-        const bool refused = first && first->code() == ErrorCode::refused;
-        failed_ = Error(refused ? ErrorCode::refused : mine.code(),
-                        mine.sentence() +
-                            others_at(operation, refused || mine.code() == ErrorCode::refused) +
-                            (first ? "; the first failure was: " + first->sentence() : ""));
-    }
-    return *failed_;
+Error ProcessGroup::fail(const FailureStory::Failure& failure) {
+    const Error told = story_.tell(failure, [this] { cut(); });
+    end_with(told);
+    return told;
 }
 
-// A rank in a ring sees only its neighbours fail. An operator wants to read on every rank what the
-// first rank saw, so that rank writes it to the store. Empty if this rank is the first, or if the
-// store does not answer.
-std::optional<Error> ProcessGroup::first_failure(const Error& mine) {
-    auto count = store_->add(kFailures, 1);
-    if (!count) return std::nullopt;
-    if (*count == 1) {
-        // The error's code becomes a letter in front of the sentence. The store does not answer
-        // set(). It answers add(), and the answer proves that the set() before it has arrived.
-        const char code = static_cast<char>('a' + static_cast<int>(mine.code()));
-        (void)store_->set(kFirstFailure, code + mine.sentence());
-        (void)store_->add(kFailures, 0);
-        return std::nullopt;
-    }
-    auto first = store_->get(kFirstFailure, kOthersSay);
-    if (!first || first->empty()) return std::nullopt;
-    return Error(static_cast<ErrorCode>(first->front() - 'a'), first->substr(1));
-}
-
-// Describes where the other ranks are. A rank that writes nothing has not reached this call, is
-// dead, or hangs. A rank that failed in another call is quoted with both calls.
-std::string ProcessGroup::others_at(const Operation& operation, bool refused) {
-    const Opinion mine = opinion_of(operation);
-    (void)store_->set(kAt + std::to_string(rank()), bytes_of(mine));
-    // A disagreement already says what each rank called. In a call between two ranks the other
-    // ranks have no part.
-    if (refused || !operation.is_collective()) return "";
-    const auto deadline = Clock::now() + kOthersSay;
-    std::vector<int> silent;
-    std::string elsewhere;
-    for (int other = 0; other < size(); ++other) {
-        if (has_died(other)) {
-            silent.push_back(other);
-            continue;
-        }
-        auto at = store_->get(kAt + std::to_string(other), left_until(deadline));
-        // The store is gone; it cannot tell who is missing.
-        if (!at && at.error().code() != ErrorCode::timed_out) return "";
-        if (!at) silent.push_back(other);
-        // What another rank writes is checked before it is read: it may be another version of this
-        // program.
-        if (!at || at->size() != sizeof(Opinion)) continue;
-        Opinion theirs;
-        at->copy(reinterpret_cast<char*>(&theirs), sizeof theirs);
-        // A call between two ranks has a count of its own, so comparing numbers would mislead.
-        const bool pairwise = theirs.kind == static_cast<std::uint32_t>(Collective::send) ||
-                              theirs.kind == static_cast<std::uint32_t>(Collective::receive) ||
-                              theirs.kind == static_cast<std::uint32_t>(Collective::exchange);
-        if (elsewhere.empty() && !(theirs == mine) && !pairwise)
-            elsewhere = "; " + disagreement(mine, theirs, other);
-    }
-    return (silent.empty() ? "" : "; missing: " + name_ranks(silent)) + elsewhere;
-}
-
-// Whether a rank died: its connection closed, and it had not announced a failure before. Such a
-// rank will write nothing more, so waiting for it would only delay the restart.
-bool ProcessGroup::has_died(int other) {
-    if (other != lost_) return false;
-    const auto word = store_->add(kGivesUp + std::to_string(other), 0);
-    return word && *word == 0;
-}
-
-// Adding 0 reads the counter. A store that does not answer proves no failure.
-bool ProcessGroup::failed_elsewhere() {
-    auto count = store_->add(kFailures, 0);
-    return count && *count > 0;
-}
-
-Result<std::unique_ptr<ProcessGroup>> ProcessGroup::split(int color) {
-    using Made = Result<std::unique_ptr<ProcessGroup>>;
+// This rank's place in the new group: its position among the ranks of its color.
+Result<Context> ProcessGroup::place_of(int color) {
     // Each rank fills its own place in a vector of zeros. The sum gives every rank all colors. 0
     // stands for no group.
     std::vector<double> colors(static_cast<std::size_t>(size()));
     colors[static_cast<std::size_t>(rank())] = color < 0 ? 0 : color + 1.0;
     if (auto done = all_reduce_values(colors); !done) return done.error();
-    const std::uint64_t number = ++splits_;
-    // This rank's place in the new group: its position among the ranks of its color.
     Context place = context_;
     place.world_size = 0;
     for (int other = 0; other < size(); ++other) {
@@ -209,18 +130,42 @@ Result<std::unique_ptr<ProcessGroup>> ProcessGroup::split(int color) {
         if (other == rank()) place.rank = Rank(place.world_size);
         ++place.world_size;
     }
-    // A folder of its own, because the new group uses the same keys as this one.
-    auto store = store_->another("split/" + std::to_string(number) + "/" + std::to_string(color));
-    if (!store) return store.error();
-    Made made;
-    // In the queue, because operations that were begun may still use the backend.
-    auto done = queue_.run_now([&]() -> Result<void> {
+    return place;
+}
+
+Result<std::unique_ptr<ProcessGroup>> ProcessGroup::split(int color) {
+    auto place = place_of(color);
+    if (!place) return place.error();
+    const std::uint64_t number = ++splits_;
+    std::unique_ptr<ProcessGroup> made;
+    GuardedStore* guard = nullptr;
+    // In its turn, because operations that were begun may still use the backend.
+    auto done = in_turn([&]() -> Result<void> {
         const CallTeller::Call told(teller_, kSplitCall, number);
-        made = split_backend(place, std::move(*store), color);
+        // A folder of its own, because the new group uses the same keys as this one.
+        auto own = store_->another("split/" + std::to_string(number) + "/" + std::to_string(color));
+        if (!own) return own.error();
+        auto guarded =
+            std::make_unique<GuardedStore>(std::move(*own), [this] { return story_.elsewhere(); });
+        guard = guarded.get();
+        auto part = split_backend(*place, std::move(guarded), color);
+        if (!part) return part.error();
+        made = std::move(*part);
         return {};
     });
-    if (!done) return done.error();
+    if (auto confirmed = confirm_split(done, number); !confirmed) return confirmed.error();
+    if (made) guard->release();
     return made;
+}
+
+// A rank that cannot make its part ends this group, so that the others do not wait for it in
+// theirs. All ranks meet once more: a part is good only when all are.
+Result<void> ProcessGroup::confirm_split(const Result<void>& made, std::uint64_t number) {
+    if (made) return call(Operation::barrier().of("split"));
+    if (auto end = over()) return *end;
+    return in_turn([&]() -> Result<void> {
+        return fail({std::nullopt, "split number " + std::to_string(number), made.error(), -1});
+    });
 }
 
 }  // namespace ddprun::trainer

@@ -2,18 +2,26 @@
 // and two backends: Gloo on CPUs, NCCL on GPUs. operation.h describes each operation and its
 // buffers.
 //
-// Order: every rank makes the same calls in the same order. A call blocks until this rank's part is
-// done, fails, or exceeds the group's timeout. Nothing waits forever. begin() returns at once
-// instead. Operations that were begun run in order on the group's own thread (on GPUs also on its
-// own stream), while the program computes. Gloo sends the first messages of an all-reduce already
-// in begin(), so that the network has work while that thread waits for a core. A buffer belongs to
-// the group until its Work::wait() has returned.
+// Order: every rank makes the same calls in the same order, those of a group and of its splits
+// together. A call blocks until this rank's part is done, fails, or exceeds the group's timeout.
+// Nothing waits forever. begin() does not wait for the operation. Operations that were begun run in
+// order while the program computes: on GPUs on a stream of the group's own, on CPUs on a thread of
+// its own. Gloo sends the first messages of an all-reduce already in begin(), so that the network
+// has work while that thread waits for a core. A buffer belongs to the group until its Work::wait()
+// has returned, or for a stream from its Work::wait(stream) on.
 //
-// Failure: after the first failed call the group is over. Every later call returns the same error,
-// and the sockets (or the NCCL communicator) are shut down. The program should then end, and the
-// launcher restarts it. All ranks notice within milliseconds (NCCL: half a second), also a rank
-// that waits for a third rank which hangs. The error names the operation, its number and size, the
-// ranks that did not reach it, and the first failure that any rank saw.
+// On GPUs begin() gives the call to the GPU, after the work that Operation::stream has been given,
+// and returns. Only while the ranks compare the call first (GroupOptions::checked_calls) it waits
+// for rank 0. Calls may be captured into a CUDA graph, from a stream that is being captured: then
+// use Work::wait(stream). Replays are not compared and have no time-out of their own, but the loss
+// of a rank and NCCL's errors end them.
+//
+// Failure: after the first failed call, and after abort(), the group is over. Every later call
+// returns an error, and the sockets (or the NCCL communicator) are shut down. The program should
+// then end, and the launcher restarts it. All ranks notice within milliseconds (NCCL: half a
+// second), also a rank that waits for a third rank which hangs. The error names the operation, its
+// number and size, the ranks that did not reach it, and the first failure that any rank saw. Calls
+// behind the failed one have its error, and say that they were not carried out.
 //
 // Results: all ranks get the same bits. Another run with the same world size gets the same bits
 // too, because the additions follow the order of the ring (NCCL: only with fixed NCCL_ALGO and
@@ -28,28 +36,29 @@
 // call), timed_out, closed (a rank is gone), unavailable (the GPU or the network failed).
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/error.h"
+#include "trainer/gpu/gpu_stream.h"
 #include "trainer/group/call_teller.h"
+#include "trainer/group/failure_story.h"
+#include "trainer/group/group_memory.h"
 #include "trainer/group/operation.h"
-#include "trainer/group/work_queue.h"
+#include "trainer/group/work.h"
 #include "trainer/worker/context.h"
 #include "trainer/worker/store.h"
 
 namespace ddprun::trainer {
-
-// Where the buffers of a group lie.
-enum class Memory {
-    host,
-    gpu,  // memory of the worker's own GPU
-};
 
 enum class Backend {
     automatic,  // NCCL if every worker has its own GPU and the build has CUDA, else Gloo
@@ -62,9 +71,12 @@ struct GroupOptions {
     // Limits connecting, and each call.
     std::chrono::milliseconds timeout = std::chrono::minutes(5);
     std::function<void(const std::string&)> note;  // gets remarks, e.g. why Gloo was chosen
-    // The ranks compare this many first calls before data moves (about 0.1 ms each). Later calls
-    // are compared only if their shape is new (Gloo), or not at all (NCCL).
-    std::uint64_t checked_calls = 64;
+    // The ranks compare this many first calls of each shape and caller (Operation::of) before data
+    // move, at least one. Each costs about 0.1 ms. A call that waits for a second is compared too,
+    // so that ranks which wait for each other in different calls end before the time-out.
+    std::uint64_t checked_calls = 3;
+    // On GPUs: whether the group's stream goes before the program's where both have work.
+    GpuPriority priority = GpuPriority::high;
 };
 
 class ProcessGroup {
@@ -121,28 +133,32 @@ class ProcessGroup {
     // this group call it.
     Result<std::unique_ptr<ProcessGroup>> split(int color);
 
-    // Ends the running call, here and soon on the other ranks, and makes all later calls fail. Any
+    // Zeroed memory of the group's kind, aligned to 256 bytes, that its network reads fastest: with
+    // NCCL memory of ncclMemAlloc, registered, where the library has them. It must not outlive the
+    // group. Errors: unavailable.
+    virtual Result<GroupMemory> allocate(std::size_t bytes);
+
+    // Tells the network about memory of the program that calls will use again and again. The object
+    // ends that, before the memory goes and before the group does; it may be null.
+    virtual std::shared_ptr<void> registered(void* memory, std::size_t bytes);
+
+    // Ends the running call, here and soon on the other ranks, and forbids all later calls. Any
     // thread may call it, any number of times.
-    virtual void abort() = 0;
+    void abort();
 
   protected:
     // `store` belongs to this group alone. Only the thread that carries out an operation uses it.
     ProcessGroup(const Context& context, std::unique_ptr<Store> store, const GroupOptions& options);
 
-    // What a backend did for an operation before its turn. The object lives until the operation is
-    // done or refused. It is destroyed before the operation's Work reports the end.
-    struct Started {
-        virtual ~Started() = default;
-    };
+    // Carry out a call that has its number: at once or later, or until it is done. They say what
+    // became of it by fail() or their own way.
+    virtual Work enqueue(const Operation& operation) = 0;
+    virtual Result<void> carry_out(const Operation& operation) = 0;
+    // Runs a task after all calls so far that use the backend on the host.
+    virtual Result<void> in_turn(const std::function<Result<void>()>& task) = 0;
 
-    // Does what is possible before the operation's turn. Runs in the caller's thread.
-    // `caller_waits`: the call blocks (call()); false for begin(). Null if there is nothing to do
-    // ahead.
-    virtual std::shared_ptr<Started> start(const Operation& operation, bool caller_waits) = 0;
-
-    // Moves the data. Any error ends the group, whatever its code. `started` is what start()
-    // returned; it may be null.
-    virtual Result<void> run(const Operation& operation, Started* started) = 0;
+    // Ends what runs, and wakes the other ranks. Any thread, any number of times.
+    virtual void cut() = 0;
 
     // Makes a group of the same backend for the ranks of `context`, which meet in `store`. All
     // ranks of this group call it. A rank that joins no new group passes color -1 and gets a null
@@ -155,41 +171,45 @@ class ProcessGroup {
     // result back. The default is for groups on host memory, which use the numbers where they are.
     virtual Result<Buffer> stage(Buffer host) { return host; }
     virtual Result<void> take_back(Buffer, Buffer) { return {}; }
+    // The stream on which staged numbers lie.
+    virtual GpuStream stage_stream() { return nullptr; }
 
-    // After this no operation is running and none will start. A backend's destructor calls it
-    // first.
-    void stop() { queue_.stop(); }
+    // The barrier through the store.
+    Result<void> meet_monitored(const Operation& operation);
+
+    // Ends the group by a failure on this rank. Uses store(), so it is for the thread that does.
+    Error fail(const FailureStory::Failure& failure);
+
+    // Why the group is over, if it is. The first reason stays. Any thread.
+    std::optional<Error> over() const;
+    void end_with(const Error& error);
 
     Store& store() { return *store_; }
     const Context& context() const { return context_; }
     const GroupOptions& options() const { return options_; }
-    bool failed() const { return failed_.has_value(); }
-
-    // A backend that knows it reports here which rank's connection closed first.
-    void lose(int rank) { lost_ = rank; }
-
-    // Whether another rank has written to the store that its group failed.
-    bool failed_elsewhere();
+    FailureStory& story() { return story_; }
+    CallTeller& teller() { return teller_; }
 
   private:
     Result<Operation> numbered(const Operation& operation);
-    Result<void> work(const Operation& operation, Started* started);
-    Result<void> meet_monitored(const Operation& operation);
-    Error fail(const Operation& operation, const Error& reason);
-    std::optional<Error> first_failure(const Error& mine);
-    std::string others_at(const Operation& operation, bool refused);
-    bool has_died(int other);
+    Result<Context> place_of(int color);
+    Result<void> confirm_split(const Result<void>& made, std::uint64_t number);
 
     const Context context_;
     const GroupOptions options_;
     std::unique_ptr<Store> store_;
-    std::uint64_t sequence_ = 0;   // number of the last call that all ranks make
-    std::uint64_t pairwise_ = 0;   // number of the last call between two ranks
-    std::uint64_t splits_ = 0;     // each split meets in its own part of the store
-    std::optional<Error> failed_;  // the error that ended the group
-    int lost_ = -1;                // set by lose(); -1: unknown
+    std::uint64_t sequence_ = 0;  // number of the last call that all ranks make
+    std::uint64_t pairwise_ = 0;  // number of the last call between two ranks
+    std::uint64_t splits_ = 0;    // each split meets in its own part of the store
+    // How often each shape of each caller came.
+    using Shape = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t, std::uint32_t,
+                             std::uint32_t, std::string>;
+    std::map<Shape, std::uint64_t> calls_;
+    FailureStory story_;
     CallTeller teller_;
-    WorkQueue queue_;
+    std::atomic<bool> is_over_{false};  // whether over_ has a value
+    mutable std::mutex over_mutex_;
+    std::optional<Error> over_;
 };
 
 }  // namespace ddprun::trainer

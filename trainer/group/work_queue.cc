@@ -1,44 +1,49 @@
 // A queue of tasks with one thread, and the state that a task shares with its Work handles.
 #include "trainer/group/work_queue.h"
 
+#include <chrono>
 #include <utility>
 
 namespace ddprun::trainer {
 
 // Shared by the queue and all copies of the Work. It may outlive the queue.
-struct Work::State {
-    mutable std::mutex mutex;
-    mutable std::condition_variable changed;
-    bool done = false;
-    Result<void> result;
-    std::chrono::steady_clock::time_point ended{};
+class WorkQueue::State final : public Work::State {
+  public:
+    Result<void> wait() override {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return done_; });
+        return result_;
+    }
+    // The task works in host memory, so no stream can wait for it.
+    Result<void> wait(GpuStream) override { return wait(); }
+    bool done() override {
+        std::lock_guard lock(mutex_);
+        return done_;
+    }
+    Work::Time ended() override {
+        std::lock_guard lock(mutex_);
+        return ended_;
+    }
+    void end(Result<void> result, Work::Time when) {
+        {
+            std::lock_guard lock(mutex_);
+            result_ = std::move(result);
+            ended_ = when;
+            done_ = true;
+        }
+        changed_.notify_all();
+    }
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool done_ = false;
+    Result<void> result_;
+    Work::Time ended_{};
 };
 
-Result<void> Work::wait() const {
-    std::unique_lock lock(state_->mutex);
-    state_->changed.wait(lock, [&] { return state_->done; });
-    return state_->result;
-}
-
-bool Work::done() const {
-    std::lock_guard lock(state_->mutex);
-    return state_->done;
-}
-
-std::chrono::steady_clock::time_point Work::ended() const {
-    std::lock_guard lock(state_->mutex);
-    return state_->ended;
-}
-
-Work Work::finished(Result<void> result) {
-    auto state = std::make_shared<State>();
-    state->done = true;
-    state->result = std::move(result);
-    return Work(std::move(state));
-}
-
 Work WorkQueue::push(Task task) {
-    auto state = std::make_shared<Work::State>();
+    auto state = std::make_shared<State>();
     {
         std::lock_guard lock(mutex_);
         if (stopping_) {
@@ -82,13 +87,7 @@ void WorkQueue::serve() {
         entry.task = nullptr;
         lock.lock();
         entries_.pop_front();
-        {
-            std::lock_guard done(entry.state->mutex);
-            entry.state->result = std::move(result);
-            entry.state->ended = ended;
-            entry.state->done = true;
-        }
-        entry.state->changed.notify_all();
+        entry.state->end(std::move(result), ended);
     }
 }
 

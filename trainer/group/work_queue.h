@@ -1,11 +1,9 @@
-// WorkQueue: the thread on which a process group carries out operations that were begun, in order.
-// Work: the handle on one of these operations.
+// WorkQueue: a thread that carries out tasks, in order. Each has a Work as its handle.
 //
 // The thread starts with the first push(). A group whose calls all block has no thread. Threads:
 // push(), run_now() and stop() are for one thread at a time.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -14,31 +12,9 @@
 #include <thread>
 
 #include "base/error.h"
+#include "trainer/group/work.h"
 
 namespace ddprun::trainer {
-
-// The handle on an operation that was begun. Copies refer to the same operation. A Work may outlive
-// its group. Any thread may use it. [[nodiscard]]: who drops it can never know when the buffer is
-// free again.
-class [[nodiscard]] Work {
-  public:
-    struct State;
-    explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
-
-    // Blocks until the operation is done and returns its result. The group's timeout limits the
-    // wait.
-    Result<void> wait() const;
-    bool done() const;
-
-    // When the operation ended. The clock's epoch if it has not ended, or never began.
-    std::chrono::steady_clock::time_point ended() const;
-
-    // The handle on something that is already over, e.g. a call that failed before it was queued.
-    static Work finished(Result<void> result);
-
-  private:
-    std::shared_ptr<State> state_;
-};
 
 class WorkQueue {
   public:
@@ -60,9 +36,10 @@ class WorkQueue {
     void stop();
 
   private:
+    class State;
     struct Entry {
         Task task;
-        std::shared_ptr<Work::State> state;
+        std::shared_ptr<State> state;
     };
     void serve();
 

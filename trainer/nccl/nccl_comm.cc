@@ -1,65 +1,69 @@
-// Translates operations to NCCL's calls and polls until they are done, time out, or fail.
+// Translates operations to NCCL's calls and polls until NCCL has accepted them.
 #include "trainer/nccl/nccl_comm.h"
 
+#include <chrono>
 #include <cstring>
 #include <thread>
 
 namespace ddprun::trainer {
 namespace {
 
-// The key in the store, and how often a waiting rank asks the store for failures of others.
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+// The key in the store.
 constexpr char kUniqueId[] = "nccl/unique_id";
-constexpr auto kAskTheStore = std::chrono::milliseconds(500);
+// How long an abort waits for a thread that is inside NCCL.
+constexpr auto kOtherThread = milliseconds(500);
 
-Error cuda_error(const char* what, cudaError_t problem) {
-    return Error(ErrorCode::unavailable, std::string(what) + ": " + cudaGetErrorString(problem));
-}
-
-ncclDataType_t nccl_type(DataType type) {
+nccl::Type nccl_type(DataType type) {
     switch (type) {
         case DataType::float32:
-            return ncclFloat32;
+            return nccl::float32;
         case DataType::float64:
-            return ncclFloat64;
+            return nccl::float64;
         case DataType::float16:
-            return ncclFloat16;
+            return nccl::float16;
         case DataType::bfloat16:
-            return ncclBfloat16;
+            return nccl::bfloat16;
         case DataType::int32:
-            return ncclInt32;
+            return nccl::int32;
         case DataType::int64:
-            return ncclInt64;
+            return nccl::int64;
         case DataType::uint64:
-            return ncclUint64;
+            return nccl::uint64;
         case DataType::uint8:
-            return ncclUint8;
+            return nccl::uint8;
     }
-    return ncclUint8;
+    return nccl::uint8;
 }
 
-ncclRedOp_t nccl_op(ReduceOp op) {
+nccl::Op nccl_op(ReduceOp op) {
     switch (op) {
         case ReduceOp::sum:
-            return ncclSum;
+            return nccl::sum;
         case ReduceOp::avg:
-            return ncclAvg;
+            return nccl::avg;
         case ReduceOp::min:
-            return ncclMin;
+            return nccl::min;
         case ReduceOp::max:
-            return ncclMax;
+            return nccl::max;
         case ReduceOp::product:
-            return ncclProd;
+            return nccl::prod;
     }
-    return ncclSum;
+    return nccl::sum;
 }
 
+Error closed() { return Error(ErrorCode::closed, "the communicator was aborted"); }
+
 // NCCL's ranks find each other by an id of 128 bytes, which one of them makes.
-Result<ncclUniqueId> unique_id(const NcclLibrary& nccl, Store& store, int rank,
-                               std::chrono::milliseconds timeout) {
-    ncclUniqueId id;
+Result<nccl::UniqueId> unique_id(const nccl::Functions& nccl, Store& store, int rank,
+                                 milliseconds timeout) {
+    nccl::UniqueId id;
     if (rank == 0) {
-        if (auto r = nccl.get_unique_id(&id); r != ncclSuccess)
-            return Error(ErrorCode::unavailable, std::string("NCCL: ") + nccl.error_string(r));
+        if (auto r = nccl.GetUniqueId(&id); r != nccl::success)
+            return Error(ErrorCode::unavailable, std::string("NCCL: ") + nccl.GetErrorString(r));
         std::string bytes(id.internal, sizeof id.internal);
         if (auto done = store.set(kUniqueId, bytes); !done) return done.error();
         return id;
@@ -75,224 +79,223 @@ Result<ncclUniqueId> unique_id(const NcclLibrary& nccl, Store& store, int rank,
     return id;
 }
 
-ncclConfig_t configuration() {
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    // NCCL's calls then return ncclInProgress where they would block. settle() polls for the rest.
+nccl::Config configuration() {
+    nccl::Config config;
+    // NCCL's calls then return in_progress where they would block. settle() polls for the rest.
     config.blocking = 0;
     return config;
 }
 
 }  // namespace
 
-NcclComm::NcclComm(const NcclLibrary& nccl, int gpu, std::chrono::milliseconds timeout,
-                   std::function<bool()> failed_elsewhere)
-    : nccl_(nccl), gpu_(gpu), timeout_(timeout), failed_elsewhere_(std::move(failed_elsewhere)) {}
+NcclComm::NcclComm(const nccl::Functions& nccl, int gpu) : nccl_(nccl), gpu_(gpu) {}
 
-// An orderly end needs all ranks. If one of them is gone, finalized() gives up at its deadline, and
-// the communicator is aborted.
+// If one of the ranks is gone, finalized() gives up at its deadline, and the communicator is
+// aborted.
 NcclComm::~NcclComm() {
-    (void)cudaSetDevice(gpu_);
+    const GpuTurn turn(gpu_);
     if (comm_ && !aborted_) {
-        const ncclResult_t begun = nccl_.comm_finalize(comm_);
-        const bool done = (begun == ncclSuccess || begun == ncclInProgress) && finalized();
-        done ? nccl_.comm_destroy(comm_) : nccl_.comm_abort(comm_);
+        const nccl::ResultCode begun = nccl_.CommFinalize(comm_);
+        const bool done = (begun == nccl::success || begun == nccl::in_progress) && finalized();
+        done ? nccl_.CommDestroy(comm_) : nccl_.CommAbort(comm_);
     }
-    if (scratch_) cudaFree(scratch_);
-    if (token_) cudaFree(token_);
-    if (stream_) cudaStreamDestroy(stream_);
+    // Freed while the GPU is this thread's.
+    token_ = {};
+    scratch_ = {};
+    stream_ = {};
 }
 
-// The current GPU is a property of the thread, and the group's own thread has not chosen one yet.
-Result<void> NcclComm::use_gpu() {
-    if (auto p = cudaSetDevice(gpu_)) return cuda_error("this worker's GPU", p);
-    return {};
-}
-
-// Runs before connecting, so a GPU that does not work fails here, with a message of its own.
-Result<void> NcclComm::make_stream() {
-    if (auto used = use_gpu(); !used) return used;
+Result<void> NcclComm::prepare(GpuPriority priority) {
     // A normal stream waits for the default stream and the other way round, so communication would
     // never overlap with computation. This one does not; events order it where that is needed.
-    if (auto p = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking))
-        return cuda_error("a CUDA stream", p);
-    if (auto p = cudaMalloc(&token_, sizeof(int))) return cuda_error("GPU memory", p);
-    if (auto p = cudaMemset(token_, 0, sizeof(int))) return cuda_error("GPU memory", p);
+    auto stream = OwnGpuStream::make(priority);
+    if (!stream) return stream.error();
+    stream_ = std::move(*stream);
+    auto token = GroupMemory::make(Memory::gpu, sizeof(int));
+    if (!token) return token.error();
+    token_ = std::move(*token);
     return {};
 }
 
-Result<void> NcclComm::connect(Store& store, int rank, int size) {
-    if (auto made = make_stream(); !made) return made;
-    auto id = unique_id(nccl_, store, rank, timeout_);
+Result<void> NcclComm::connect(Store& store, int rank, int size, milliseconds timeout,
+                               const Alive& alive) {
+    auto id = unique_id(nccl_, store, rank, timeout);
     if (!id) return id.error();
-    deadline_ = Clock::now() + timeout_;
-    ncclConfig_t config = configuration();
-    return settle(comm_, nccl_.comm_init(&comm_, size, *id, rank, &config));
+    size_ = size;
+    nccl::Config config = configuration();
+    return settle(nccl_.CommInitRankConfig(&comm_, size, *id, rank, &config), alive);
 }
 
-Result<void> NcclComm::split_from(NcclComm& parent, int color, int rank) {
-    if (auto made = make_stream(); !made) return made;
-    // Both communicators are polled below, and check_alive() looks at the deadline of the one it
-    // serves.
-    parent.deadline_ = deadline_ = Clock::now() + timeout_;
-    ncclConfig_t config = configuration();
-    const ncclResult_t begun = nccl_.comm_split(
-        parent.comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, rank, &comm_, &config);
-    if (auto done = parent.settle(parent.comm_, begun); !done) return done;
+Result<void> NcclComm::split_from(NcclComm& parent, int color, int rank, const Alive& alive) {
+    nccl::Config config = configuration();
+    nccl::ResultCode begun = nccl::success;
+    {
+        std::lock_guard inside(parent.mutex_);
+        if (parent.aborted_) return closed();
+        begun = nccl_.CommSplit(parent.comm_, color < 0 ? nccl::kNoColor : color, rank, &comm_,
+                                &config);
+    }
+    if (auto done = parent.settle(begun, alive); !done) return done;
     // The parent's part is done. The new communicator is still being set up; with color -1 there is
     // none.
-    return comm_ ? settle(comm_, ncclInProgress) : Result<void>();
+    return comm_ ? settle(nccl::in_progress, alive) : Result<void>();
 }
 
-NcclComm::Event NcclComm::mark_caller() {
-    cudaEvent_t event = nullptr;
-    // The event only orders streams. Without timing it is cheaper.
-    if (cudaEventCreateWithFlags(&event, cudaEventDisableTiming)) return nullptr;
-    Event made(event, [](cudaEvent_t e) { (void)cudaEventDestroy(e); });
-    // The legacy default stream, on which a program's kernels run unless it says otherwise.
-    return cudaEventRecord(event, cudaStreamLegacy) ? nullptr : made;
-}
-
-Result<void> NcclComm::run(const Operation& operation, cudaEvent_t before) {
-    if (aborted_) return Error(ErrorCode::closed, "the communicator was aborted");
-    if (auto used = use_gpu(); !used) return used;
-    deadline_ = Clock::now() + timeout_;
-    if (!before) return drop(cuda_error("a CUDA event", cudaGetLastError()));
-    // The GPU waits here, not the host: the collective may read the buffer only after the kernels
-    // that fill it.
-    if (auto p = cudaStreamWaitEvent(stream_, before, 0)) return drop(cuda_error("a stream", p));
-    if (auto begun = settle(comm_, launch(operation)); !begun) return begun;
-    return wait_for_stream();
+Result<void> NcclComm::launch(const Operation& operation, const Alive& alive) {
+    nccl::ResultCode begun = nccl::success;
+    {
+        std::lock_guard inside(mutex_);
+        if (aborted_) return closed();
+        begun = call(operation);
+    }
+    return settle(begun, alive);
 }
 
 Result<void*> NcclComm::scratch(std::size_t bytes) {
-    if (auto used = use_gpu(); !used) return used.error();
     // The memory only grows. Allocating it anew for each call would wait for the GPU each time.
     if (bytes > scratch_bytes_) {
-        if (scratch_) cudaFree(scratch_);
-        scratch_ = nullptr;
-        scratch_bytes_ = 0;
-        if (auto p = cudaMalloc(&scratch_, bytes)) return cuda_error("GPU memory", p);
+        auto made = GroupMemory::make(Memory::gpu, bytes);
+        if (!made) return made.error();
+        scratch_ = std::move(*made);
         scratch_bytes_ = bytes;
     }
-    return scratch_;
+    return scratch_.data();
+}
+
+Result<GroupMemory> NcclComm::allocate(std::size_t bytes) {
+    bytes = std::max<std::size_t>(bytes, 1);
+    void* memory = nullptr;
+    if (!nccl_.MemAlloc || !nccl_.MemFree || nccl_.MemAlloc(&memory, bytes) != nccl::success)
+        return GroupMemory::make(Memory::gpu, bytes);
+    auto zeroed = gpu_zero(memory, bytes, stream());
+    auto there = zeroed ? GpuEvent::record(stream()) : zeroed.error();
+    if (there) zeroed = there->wait();
+    auto made = GroupMemory::own(
+        Memory::gpu, memory,
+        [free = nccl_.MemFree, registration = registered(memory, bytes)](void* m) mutable {
+            registration.reset();
+            (void)free(m);
+        });
+    if (!zeroed) return zeroed.error();
+    return made;
+}
+
+// The registration ends with the communicator, if that comes first.
+std::shared_ptr<void> NcclComm::registered(void* memory, std::size_t bytes) {
+    void* handle = nullptr;
+    if (!nccl_.CommRegister || !nccl_.CommDeregister) return nullptr;
+    std::lock_guard inside(mutex_);
+    if (aborted_ || nccl_.CommRegister(comm_, memory, bytes, &handle) != nccl::success || !handle)
+        return nullptr;
+    return std::shared_ptr<void>(handle, [owner = weak_from_this()](void* h) {
+        const auto comm = owner.lock();
+        if (!comm) return;
+        std::lock_guard inside(comm->mutex_);
+        if (!comm->aborted_) (void)comm->nccl_.CommDeregister(comm->comm_, h);
+    });
 }
 
 // A barrier is the sum of one integer, because NCCL has none: it ends after all ranks have begun. A
 // call without elements becomes a barrier too.
-ncclResult_t NcclComm::launch(const Operation& o) {
-    if (!o.is_collective()) return launch_pairwise(o);
+nccl::ResultCode NcclComm::call(const Operation& o) {
+    if (!o.is_collective()) return call_pairwise(o);
+    const GpuStream stream = stream_.get();
     if (o.kind == Collective::barrier || o.count() == 0)
-        return nccl_.all_reduce(token_, token_, 1, ncclInt32, ncclSum, comm_, stream_);
+        return nccl_.AllReduce(token_.data(), token_.data(), 1, nccl::int32, nccl::sum, comm_,
+                               stream);
     const auto type = nccl_type(o.type());
     const auto op = nccl_op(o.op);
     const std::size_t count = o.count();
     switch (o.kind) {
         case Collective::all_reduce:
-            return nccl_.all_reduce(o.in.data, o.out.data, count, type, op, comm_, stream_);
+            return nccl_.AllReduce(o.in.data, o.out.data, count, type, op, comm_, stream);
         case Collective::broadcast:
-            return nccl_.broadcast(o.in.data, o.out.data, count, type, o.root, comm_, stream_);
+            return nccl_.Broadcast(o.in.data, o.out.data, count, type, o.root, comm_, stream);
         case Collective::reduce:
-            return nccl_.reduce(o.in.data, o.out.data, count, type, op, o.root, comm_, stream_);
+            return nccl_.Reduce(o.in.data, o.out.data, count, type, op, o.root, comm_, stream);
         case Collective::all_gather:
-            return nccl_.all_gather(o.in.data, o.out.data, count, type, comm_, stream_);
+            return nccl_.AllGather(o.in.data, o.out.data, count, type, comm_, stream);
         case Collective::reduce_scatter:
-            return nccl_.reduce_scatter(o.in.data, o.out.data, count, type, op, comm_, stream_);
+            return nccl_.ReduceScatter(o.in.data, o.out.data, count, type, op, comm_, stream);
         case Collective::gather:
-            return nccl_.gather(o.in.data, o.out.data, count, type, o.root, comm_, stream_);
+            return nccl_.Gather(o.in.data, o.out.data, count, type, o.root, comm_, stream);
         case Collective::scatter:
-            return nccl_.scatter(o.in.data, o.out.data, count, type, o.root, comm_, stream_);
-        default: {
-            int size = 1;
+            return nccl_.Scatter(o.in.data, o.out.data, count, type, o.root, comm_, stream);
+        default:
             // ncclAlltoAll counts the elements for one rank, an operation counts all.
-            nccl_.comm_count(comm_, &size);
-            return nccl_.all_to_all(o.in.data, o.out.data, count / static_cast<std::size_t>(size),
-                                    type, comm_, stream_);
-        }
+            return nccl_.AlltoAll(o.in.data, o.out.data, count / static_cast<std::size_t>(size_),
+                                  type, comm_, stream);
     }
 }
 
 // Send, receive, or both in one NCCL group. Outside of a group the two halves of an exchange would
 // wait for each other.
-ncclResult_t NcclComm::launch_pairwise(const Operation& o) {
-    ncclResult_t first = nccl_.group_start();
-    if (first == ncclSuccess && o.kind != Collective::receive)
-        first = nccl_.send(o.in.data, o.in.count, nccl_type(o.in.type), o.root, comm_, stream_);
-    if ((first == ncclSuccess || first == ncclInProgress) && o.kind != Collective::send)
-        first =
-            nccl_.receive(o.out.data, o.out.count, nccl_type(o.out.type), o.source, comm_, stream_);
+nccl::ResultCode NcclComm::call_pairwise(const Operation& o) {
+    const auto good = [](nccl::ResultCode r) {
+        return r == nccl::success || r == nccl::in_progress;
+    };
+    const GpuStream stream = stream_.get();
+    nccl::ResultCode first = nccl_.GroupStart();
+    if (first == nccl::success && o.kind != Collective::receive)
+        first = nccl_.Send(o.in.data, o.in.count, nccl_type(o.in.type), o.root, comm_, stream);
+    if (good(first) && o.kind != Collective::send)
+        first = nccl_.Recv(o.out.data, o.out.count, nccl_type(o.out.type), o.source, comm_, stream);
     // Also after a failure: a group that was started must be ended.
-    const ncclResult_t end = nccl_.group_end();
-    return first == ncclSuccess || first == ncclInProgress ? end : first;
+    const nccl::ResultCode end = nccl_.GroupEnd();
+    return good(first) ? end : first;
 }
 
-// Polls until NCCL has accepted its last call on `comm`. The data may still be on their way.
-Result<void> NcclComm::settle(ncclComm_t& comm, ncclResult_t result) {
-    while (result == ncclInProgress) {
-        if (auto alive = check_alive(); !alive) return alive;
-        std::this_thread::sleep_for(std::chrono::microseconds(200));
-        if (nccl_.comm_async_error(comm, &result) != ncclSuccess) result = ncclInternalError;
+// Polls until NCCL has accepted its last call. The data may still be on their way.
+Result<void> NcclComm::settle(nccl::ResultCode result, const Alive& alive) {
+    while (result == nccl::in_progress) {
+        if (auto still = alive(); !still) return still;
+        std::this_thread::sleep_for(microseconds(50));
+        std::lock_guard inside(mutex_);
+        if (aborted_) return closed();
+        if (nccl_.CommGetAsyncError(comm_, &result) != nccl::success) result = nccl::internal_error;
     }
-    if (result != ncclSuccess) return drop(nccl_error(result));
-    return {};
+    return result == nccl::success ? Result<void>() : error_of(result);
 }
 
-// Polls until the GPU has finished the collective.
-Result<void> NcclComm::wait_for_stream() {
-    for (unsigned polls = 0;; ++polls) {
-        const cudaError_t state = cudaStreamQuery(stream_);
-        if (state == cudaSuccess) return {};
-        if (state != cudaErrorNotReady) return drop(cuda_error("the collective's stream", state));
-        // Most calls take far less than a millisecond. So it spins first, and then leaves the core
-        // to others.
-        if (polls < 2000) continue;
-        ncclResult_t result = ncclSuccess;
-        nccl_.comm_async_error(comm_, &result);
-        if (result != ncclSuccess && result != ncclInProgress) return drop(nccl_error(result));
-        if (auto alive = check_alive(); !alive) return alive;
-        std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
+std::optional<Error> NcclComm::async_error() {
+    std::unique_lock inside(mutex_, std::try_to_lock);
+    if (!inside || aborted_ || !comm_) return std::nullopt;
+    nccl::ResultCode result = nccl::success;
+    if (nccl_.CommGetAsyncError(comm_, &result) != nccl::success) result = nccl::internal_error;
+    if (result == nccl::success || result == nccl::in_progress) return std::nullopt;
+    return error_of(result);
 }
 
-// Whether there is still a reason to wait. Aborts the communicator if there is none.
-Result<void> NcclComm::check_alive() {
-    const auto now = Clock::now();
-    if (abort_asked_) return drop(Error(ErrorCode::closed, "the group was aborted"));
-    if (now > deadline_) {
-        return drop(Error(ErrorCode::timed_out,
-                          "timed out after " + std::to_string(timeout_.count()) + " ms"));
-    }
-    // The question goes over the network, so it is asked only twice a second.
-    if (now < ask_again_) return {};
-    ask_again_ = now + kAskTheStore;
-    if (failed_elsewhere_()) return drop(Error(ErrorCode::closed, "another rank has failed"));
-    return {};
-}
-
-// ncclCommAbort is the only way out of a kernel that waits for a dead rank.
-Error NcclComm::drop(Error error) {
-    if (comm_ && !aborted_) nccl_.comm_abort(comm_);
-    aborted_ = true;
-    return error;
+// ncclCommAbort is the only way out of a kernel that waits for a dead rank, and of a call that does
+// not return. So it is called at last although the other thread is still inside: NCCL then lets
+// that thread go, which finds the communicator aborted and does not touch it again.
+void NcclComm::abort() {
+    const GpuTurn turn(gpu_);
+    if (aborted_.exchange(true)) return;
+    const std::unique_lock inside(mutex_, kOtherThread);
+    if (comm_) (void)nccl_.CommAbort(comm_);
 }
 
 // Polls for the end of ncclCommFinalize. At most 5 seconds: a process that ends should not wait for
 // its whole timeout because another rank is gone.
 bool NcclComm::finalized() {
-    const auto deadline = Clock::now() + std::min(timeout_, std::chrono::milliseconds(5000));
-    ncclResult_t result = ncclInProgress;
-    while (nccl_.comm_async_error(comm_, &result) == ncclSuccess && result == ncclInProgress) {
+    const auto deadline = Clock::now() + milliseconds(5000);
+    nccl::ResultCode result = nccl::in_progress;
+    while (nccl_.CommGetAsyncError(comm_, &result) == nccl::success &&
+           result == nccl::in_progress) {
         if (Clock::now() > deadline) return false;
-        std::this_thread::sleep_for(std::chrono::microseconds(200));
+        std::this_thread::sleep_for(microseconds(200));
     }
-    return result == ncclSuccess;
+    return result == nccl::success;
 }
 
-Error NcclComm::nccl_error(ncclResult_t result) {
-    const char* detail = nccl_.last_error(comm_);
-    std::string sentence = std::string("NCCL: ") + nccl_.error_string(result);
+Error NcclComm::error_of(nccl::ResultCode result) const {
+    const char* detail = nccl_.GetLastError(comm_);
+    std::string sentence = std::string("NCCL: ") + nccl_.GetErrorString(result);
     if (detail && *detail) sentence += std::string(" (") + detail + ")";
-    // ncclRemoteError: the failure is another rank's or the network's.
-    return Error(result == ncclRemoteError ? ErrorCode::closed : ErrorCode::unavailable, sentence);
+    // remote_error: the failure is another rank's or the network's.
+    return Error(result == nccl::remote_error ? ErrorCode::closed : ErrorCode::unavailable,
+                 sentence);
 }
 
 }  // namespace ddprun::trainer

@@ -1,85 +1,90 @@
-// NcclComm: one NCCL communicator with its CUDA stream. Every wait is a polling loop of ours, so a
-// deadline, an abort from another thread, or another rank's failure gets us out of a hung kernel.
+// NcclComm: one NCCL communicator with its stream.
 //
-// The communicator is non-blocking (NCCL's ncclConfig_t::blocking = 0). This file is compiled only
-// if the build has CUDA. Threads: one at a time, except ask_to_abort(). Errors: unavailable,
-// timed_out, closed, malformed. After an error the communicator is aborted, and every later call
-// says so.
+// The communicator is non-blocking (ncclConfig_t::blocking = 0), and every wait is a polling loop
+// of ours: between two polls it asks `alive`, whose error ends it. No function waits for the data.
+//
+// Threads: one at a time, except async_error() and abort(), which any thread may call. Errors:
+// unavailable, closed, malformed, those of the store and of `alive`.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <memory>
-#include <string>
+#include <mutex>
+#include <optional>
 
+#include "trainer/gpu/gpu_stream.h"
+#include "trainer/group/group_memory.h"
 #include "trainer/group/operation.h"
 #include "trainer/nccl/nccl_library.h"
 #include "trainer/worker/store.h"
 
 namespace ddprun::trainer {
 
-class NcclComm {
+class NcclComm : public std::enable_shared_from_this<NcclComm> {
   public:
-    // `gpu`: index of this worker's GPU. `failed_elsewhere`: whether another rank has failed;
-    // called twice a second during a wait.
-    NcclComm(const NcclLibrary& nccl, int gpu, std::chrono::milliseconds timeout,
-             std::function<bool()> failed_elsewhere);
+    using Alive = std::function<Result<void>()>;
+
+    NcclComm(const nccl::Functions& nccl, int gpu);
+    // Ends the communicator in order, which takes all ranks. After 5 seconds it is aborted. The
+    // work on its stream must be done.
     ~NcclComm();
     NcclComm(const NcclComm&) = delete;
     NcclComm& operator=(const NcclComm&) = delete;
 
-    // Connects to the other ranks. Rank 0 makes NCCL's id and puts it into the store.
-    Result<void> connect(Store& store, int rank, int size);
+    // The GPU's memory and the stream. Comes before connect() and split_from(), so a GPU that does
+    // not work fails here, with a message of its own.
+    Result<void> prepare(GpuPriority priority);
+
+    // Connects to the other ranks. Rank 0 makes NCCL's id and puts it into the store, where the
+    // others wait for it.
+    Result<void> connect(Store& store, int rank, int size, std::chrono::milliseconds timeout,
+                         const Alive& alive);
 
     // Makes this communicator out of a part of `parent`. Color -1: this rank is in no part. All
-    // ranks of the parent call it. It also waits for the parent's own share of the work.
-    Result<void> split_from(NcclComm& parent, int color, int rank);
+    // ranks of the parent call it.
+    Result<void> split_from(NcclComm& parent, int color, int rank, const Alive& alive);
 
-    // Marks the point that the caller's work on the default stream has reached. Null on an error;
-    // run() then reports it.
-    using Event = std::shared_ptr<CUevent_st>;
-    static Event mark_caller();
+    // Gives the operation to the stream. Returns when NCCL has accepted it.
+    Result<void> launch(const Operation& operation, const Alive& alive);
 
-    // Carries out the operation after the event `before`. Returns when the data have arrived.
-    Result<void> run(const Operation& operation, cudaEvent_t before);
+    // On which the operations are.
+    GpuStream stream() const { return stream_.get(); }
+
+    // An error that NCCL has found meanwhile. None while another thread is inside NCCL.
+    std::optional<Error> async_error();
+
+    // Ends what runs on the GPU. May take long, or never return: it waits for the GPU, also for
+    // what other communicators do there.
+    void abort();
 
     // At least `bytes` of GPU memory. The next call returns the same memory again, or larger
     // memory.
     Result<void*> scratch(std::size_t bytes);
 
-    // Makes the running wait, and all later ones, end with an error. Any thread.
-    void ask_to_abort() { abort_asked_ = true; }
+    // Zeroed memory that NCCL reads fastest, and the registration of memory of the program; null
+    // where NCCL has none.
+    Result<GroupMemory> allocate(std::size_t bytes);
+    std::shared_ptr<void> registered(void* memory, std::size_t bytes);
 
   private:
-    using Clock = std::chrono::steady_clock;
-
-    Result<void> use_gpu();
-    Result<void> make_stream();
-    ncclResult_t launch(const Operation& operation);
-    ncclResult_t launch_pairwise(const Operation& operation);
-    Result<void> settle(ncclComm_t& comm, ncclResult_t result);
-    Result<void> wait_for_stream();
-    Result<void> check_alive();
-    Error drop(Error error);
+    nccl::ResultCode call(const Operation& operation);
+    nccl::ResultCode call_pairwise(const Operation& operation);
+    Result<void> settle(nccl::ResultCode result, const Alive& alive);
     bool finalized();
-    Error nccl_error(ncclResult_t result);
+    Error error_of(nccl::ResultCode result) const;
 
-    const NcclLibrary& nccl_;
+    const nccl::Functions& nccl_;
     const int gpu_;
-    const std::chrono::milliseconds timeout_;
-    const std::function<bool()> failed_elsewhere_;
-    ncclComm_t comm_ = nullptr;
-    cudaStream_t stream_ = nullptr;
-    void* token_ = nullptr;  // an integer that a barrier sums
-    void* scratch_ = nullptr;
+    int size_ = 1;
+    // Held inside NCCL: one thread at a time may use the communicator.
+    std::timed_mutex mutex_;
+    nccl::CommHandle comm_ = nullptr;
+    std::atomic<bool> aborted_{false};
+    OwnGpuStream stream_;
+    GroupMemory token_;  // an integer that a barrier sums
+    GroupMemory scratch_;
     std::size_t scratch_bytes_ = 0;
-    bool aborted_ = false;
-    std::atomic<bool> abort_asked_{false};
-    // When the running call times out, and when to ask failed_elsewhere_ again.
-    Clock::time_point deadline_{}, ask_again_{};
 };
 
 }  // namespace ddprun::trainer

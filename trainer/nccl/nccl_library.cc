@@ -3,72 +3,99 @@
 
 #include <dlfcn.h>
 
-#include <string>
-
 namespace ddprun::trainer {
 namespace {
 
-// First the loader's own paths (LD_LIBRARY_PATH, those of a container), then the path of the build.
+// First the loader's own paths (LD_LIBRARY_PATH, those of a container), then the path of the build,
+// which is empty if the build had no NCCL.
 void* open_library() {
     void* handle = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-    return handle ? handle : dlopen(DDPRUN_NCCL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    const std::string built = DDPRUN_NCCL_LIBRARY;
+    return handle || built.empty() ? handle : dlopen(built.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
-// dlsym() returns a bare pointer. The cast gives it the type that nccl.h declares for this
-// function.
-template <class Function>
-bool find(void* handle, const char* name, Function& function) {
-    function = reinterpret_cast<Function>(dlsym(handle, name));
-    return function != nullptr;
+// The file that a function was loaded from.
+std::string file_of(void* function) {
+    Dl_info info{};
+    return dladdr(function, &info) && info.dli_fname ? info.dli_fname : "libnccl.so.2";
 }
 
-bool find_collectives(void* handle, NcclLibrary& nccl) {
-    return find(handle, "ncclAllReduce", nccl.all_reduce) &&
-           find(handle, "ncclBroadcast", nccl.broadcast) &&
-           find(handle, "ncclReduce", nccl.reduce) &&
-           find(handle, "ncclAllGather", nccl.all_gather) &&
-           find(handle, "ncclReduceScatter", nccl.reduce_scatter) &&
-           find(handle, "ncclGather", nccl.gather) && find(handle, "ncclScatter", nccl.scatter) &&
-           find(handle, "ncclAlltoAll", nccl.all_to_all) && find(handle, "ncclSend", nccl.send) &&
-           find(handle, "ncclRecv", nccl.receive);
+// Looks functions up and remembers the first one that is not there.
+class Finder {
+  public:
+    explicit Finder(void* handle) : handle_(handle) {}
+
+    // dlsym() returns a bare pointer. The cast gives it the type that nccl_api.h declares.
+    template <class Function>
+    void find(const char* name, Function& function) {
+        find_if_there(name, function);
+        if (!function && missing_.empty()) missing_ = name;
+    }
+    template <class Function>
+    void find_if_there(const char* name, Function& function) {
+        function = reinterpret_cast<Function>(dlsym(handle_, name));
+    }
+    const std::string& missing() const { return missing_; }
+
+  private:
+    void* const handle_;
+    std::string missing_;
+};
+
+void find_communicator(Finder& finder, nccl::Functions& nccl) {
+    finder.find("ncclGetUniqueId", nccl.GetUniqueId);
+    finder.find("ncclCommInitRankConfig", nccl.CommInitRankConfig);
+    finder.find("ncclCommGetAsyncError", nccl.CommGetAsyncError);
+    finder.find("ncclCommFinalize", nccl.CommFinalize);
+    finder.find("ncclCommDestroy", nccl.CommDestroy);
+    finder.find("ncclCommAbort", nccl.CommAbort);
+    finder.find("ncclCommSplit", nccl.CommSplit);
+    finder.find("ncclGetErrorString", nccl.GetErrorString);
+    finder.find("ncclGetLastError", nccl.GetLastError);
+}
+
+void find_calls(Finder& finder, nccl::Functions& nccl) {
+    finder.find("ncclGroupStart", nccl.GroupStart);
+    finder.find("ncclGroupEnd", nccl.GroupEnd);
+    finder.find("ncclAllReduce", nccl.AllReduce);
+    finder.find("ncclBroadcast", nccl.Broadcast);
+    finder.find("ncclReduce", nccl.Reduce);
+    finder.find("ncclAllGather", nccl.AllGather);
+    finder.find("ncclReduceScatter", nccl.ReduceScatter);
+    finder.find("ncclGather", nccl.Gather);
+    finder.find("ncclScatter", nccl.Scatter);
+    finder.find("ncclAlltoAll", nccl.AlltoAll);
+    finder.find("ncclSend", nccl.Send);
+    finder.find("ncclRecv", nccl.Recv);
 }
 
 // The handle is never closed: the communicators use the library until the process ends.
-Result<NcclLibrary> load() {
+Result<nccl::Functions> load() {
     void* handle = open_library();
     if (!handle)
         return Error(ErrorCode::unavailable,
                      "libnccl.so.2 cannot be loaded; add its folder to LD_LIBRARY_PATH");
-    NcclLibrary nccl;
-    const bool all = find(handle, "ncclGetVersion", nccl.get_version) &&
-                     find(handle, "ncclGetUniqueId", nccl.get_unique_id) &&
-                     find(handle, "ncclCommInitRankConfig", nccl.comm_init) &&
-                     find(handle, "ncclCommGetAsyncError", nccl.comm_async_error) &&
-                     find(handle, "ncclCommFinalize", nccl.comm_finalize) &&
-                     find(handle, "ncclCommDestroy", nccl.comm_destroy) &&
-                     find(handle, "ncclCommAbort", nccl.comm_abort) &&
-                     find(handle, "ncclCommSplit", nccl.comm_split) &&
-                     find(handle, "ncclCommCount", nccl.comm_count) &&
-                     find(handle, "ncclGroupStart", nccl.group_start) &&
-                     find(handle, "ncclGroupEnd", nccl.group_end) &&
-                     find_collectives(handle, nccl) &&
-                     find(handle, "ncclGetErrorString", nccl.error_string) &&
-                     find(handle, "ncclGetLastError", nccl.last_error);
+    nccl::Functions nccl;
+    Finder finder(handle);
+    finder.find("ncclGetVersion", nccl.GetVersion);
+    find_communicator(finder, nccl);
+    find_calls(finder, nccl);
+    finder.find_if_there("ncclMemAlloc", nccl.MemAlloc);
+    finder.find_if_there("ncclMemFree", nccl.MemFree);
+    finder.find_if_there("ncclCommRegister", nccl.CommRegister);
+    finder.find_if_there("ncclCommDeregister", nccl.CommDeregister);
     int version = 0;
-    // An older library may lack functions, or fields of the structures that nccl.h declares.
-    if (!all || nccl.get_version(&version) != ncclSuccess || version < NCCL_VERSION_CODE) {
-        return Error(ErrorCode::unavailable, "libnccl.so.2 has version " + std::to_string(version) +
-                                                 ", this program was built for " +
-                                                 std::to_string(NCCL_VERSION_CODE) + " or newer");
-    }
+    if (nccl.GetVersion) (void)nccl.GetVersion(&version);
+    const auto file = file_of(reinterpret_cast<void*>(nccl.GetVersion));
+    if (auto good = check_nccl(version, file, finder.missing()); !good) return good.error();
     return nccl;
 }
 
 }  // namespace
 
-Result<const NcclLibrary*> nccl_library() {
+Result<const nccl::Functions*> nccl_library() {
     // C++ makes sure that only one thread initializes it.
-    static const Result<NcclLibrary> loaded = load();
+    static const Result<nccl::Functions> loaded = load();
     if (!loaded) return loaded.error();
     return &*loaded;
 }

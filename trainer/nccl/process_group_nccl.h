@@ -1,6 +1,5 @@
 // A process group on NCCL, the GPU backend. Programs call make_process_group() in trainer/backend,
-// which chooses the backend. A build without CUDA has process_group_nccl_fallback.cc instead, which
-// fails with `unavailable`.
+// which chooses the backend. In a build without CUDA there is no GPU, so making a group fails.
 #pragma once
 
 #include <string>

@@ -28,8 +28,23 @@ TEST(GradientBuckets, AreFilledFromTheEnd) {
     EXPECT_THAT(plan.buckets[0].parameters, ElementsAre(5, 4));
     EXPECT_THAT(plan.buckets[1].parameters, ElementsAre(3, 2));
     EXPECT_THAT(plan.buckets[2].parameters, ElementsAre(1, 0));
-    EXPECT_EQ(plan.slots[2].offset, 3u);
-    EXPECT_EQ(plan.buckets[2].count, 102u);
+}
+
+// One block, in the order of the parameters, each from a multiple of 256 bytes on. A bucket is a
+// piece of it, with what is between its gradients.
+TEST(GradientBuckets, LieInOneBlockFromAlignedPlaces) {
+    const auto plan = plan_buckets(floats({100, 2, 64, 3}), 8, 16);
+    EXPECT_EQ(plan.slots[0].offset, 0u);
+    EXPECT_EQ(plan.slots[1].offset, 512u);
+    EXPECT_EQ(plan.slots[2].offset, 768u);
+    EXPECT_EQ(plan.slots[3].offset, 1024u);
+    EXPECT_EQ(plan.bytes, 1280u);
+    ASSERT_EQ(plan.buckets.size(), 3u);
+    EXPECT_EQ(plan.buckets[0].offset, 1024u);
+    EXPECT_EQ(plan.buckets[1].offset, 768u);
+    EXPECT_EQ(plan.buckets[1].count, 64u);
+    EXPECT_EQ(plan.buckets[2].offset, 0u);
+    EXPECT_EQ(plan.buckets[2].count, 192u);
 }
 
 // One collective has one type, so another type closes the bucket, even with room left.
@@ -69,12 +84,15 @@ TEST(GradientBuckets, HoldForRandomModels) {
             shape = {random() % 50, random() % 4 ? DataType::float32 : DataType::float16};
         const auto plan = plan_buckets(shapes, random() % 100, 1 + random() % 300);
         for (const auto& bucket : plan.buckets) {
-            std::size_t next = 0;
+            // From the last gradient to the first, each in front of the one before.
+            std::size_t end = bucket.offset + bucket.count * size_of(bucket.type);
             for (auto parameter : bucket.parameters) {
-                EXPECT_EQ(plan.slots[parameter].offset, next);
-                next += shapes[parameter].count;
+                const std::size_t begin = plan.slots[parameter].offset;
+                EXPECT_EQ(begin % kGradientAlignment, 0u);
+                EXPECT_LE(begin + shapes[parameter].count * size_of(bucket.type), end);
+                end = begin;
             }
-            EXPECT_EQ(next, bucket.count);
+            EXPECT_EQ(end, bucket.offset);
         }
         std::vector<std::size_t> order(shapes.size()), gone;
         for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;

@@ -115,11 +115,11 @@ struct ByWayOfTheFirst final : CommunicationHook {
         ranks = group.size();
         return {};
     }
-    Result<Work> begin(ProcessGroup& group, std::size_t, const Buffer& bucket) override {
+    Result<Work> begin(ProcessGroup& group, std::size_t, const Buffer& bucket, GpuStream) override {
         (void)group.begin(Operation::reduce(bucket));
         return group.begin(Operation::broadcast(bucket, 0));
     }
-    Result<void> end(std::size_t index, const Buffer& bucket) override {
+    Result<void> end(std::size_t index, const Buffer& bucket, GpuStream) override {
         if (index != ended++) return Error(ErrorCode::usage, "buckets end in another order");
         for (float& value : floats(bucket)) value /= static_cast<float>(ranks);
         return {};
@@ -172,7 +172,7 @@ TEST(GradientReducer, SharesItsHookWithNoOther) {
 // The error of a program's own hook reaches the program unchanged.
 TEST(GradientReducer, SaysWhyAHookFailed) {
     struct Fails final : CommunicationHook {
-        Result<Work> begin(ProcessGroup&, std::size_t index, const Buffer&) override {
+        Result<Work> begin(ProcessGroup&, std::size_t index, const Buffer&, GpuStream) override {
             return Error(ErrorCode::unavailable, "no way for bucket " + std::to_string(index));
         }
     };

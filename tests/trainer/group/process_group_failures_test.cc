@@ -126,6 +126,10 @@ struct Waited {
 
 // A store that notes for which keys this rank waits.
 class Eavesdropper : public Store {
+  protected:
+    const Store& inner() const { return *store_; }
+    std::vector<std::string>& waited() const { return waited_; }
+
   public:
     Eavesdropper(std::unique_ptr<Store> store, Waited& waited)
         : store_(std::move(store)), waited_(waited) {}
@@ -244,6 +248,97 @@ TEST(ProcessGroupFailures, NoticesAnAbortBehindAHungRank) {
             seconds(20));
         EXPECT_EQ(ends, Ends({killed ? -SIGKILL : 0, 0, 0}));
     }
+}
+
+// Two calls of shapes that the ranks have agreed on come in another order on rank 1. Each waits for
+// messages that never come; they find out long before the time-out of 60 s what each waits for.
+TEST(ProcessGroupFailures, FindsAnotherOrderBeforeTheTimeout) {
+    auto ends = run_ranks(
+        2,
+        [](const Context& context) {
+            Rank me(context, seconds(60));
+            std::vector<float> few(10), many(20);
+            for (int i = 0; i < 3; ++i)
+                if (!me.group->all_reduce(buffer_of(std::span(few))) ||
+                    !me.group->all_reduce(buffer_of(std::span(many))))
+                    return 1;
+            auto& first = context.is_first() ? few : many;
+            const auto done = me.group->all_reduce(buffer_of(std::span(first)));
+            if (done || done.error().code() != ErrorCode::refused) return 2;
+            return test::expects_error(done, "calls all_reduce number 7 of");
+        },
+        seconds(20));
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+// Only the caller differs. The ranks compare the first calls of each caller, also after many calls
+// of the same shape.
+TEST(ProcessGroupFailures, ComparesTheFirstCallsOfEachCaller) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        Rank me(context);
+        std::vector<float> values(10);
+        const auto operation = Operation::broadcast(buffer_of(std::span(values)));
+        for (int i = 0; i < 100; ++i)
+            if (!me.group->call(operation.of("parameters"))) return 1;
+        const auto done = me.group->call(operation.of(context.is_first() ? "a" : "b"));
+        if (done || done.error().code() != ErrorCode::refused) return 2;
+        return test::expects_error(done, "number 101 of 10 F32 (40 bytes) for a");
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+// Also in a world of one, and also calls that would move nothing.
+TEST(ProcessGroupFailures, ForbidsEachCallAfterAnAbort) {
+    for (int world : {1, 2}) {
+        auto ends = run_ranks(world, [](const Context& context) {
+            Rank me(context);
+            std::vector<float> values(10);
+            if (!me.group->barrier()) return 1;
+            // An abort ends the barrier of the other rank, too.
+            if (!me.say("through" + std::to_string(context.rank.value))) return 2;
+            for (int r = 0; r < context.world_size; ++r)
+                if (!me.hear("through" + std::to_string(r))) return 3;
+            me.group->abort();
+            const auto done = me.group->begin(Operation::all_reduce(buffer_of(std::span(values))));
+            if (int wrong = test::expects_error(done.wait(), "the group was aborted")) return wrong;
+            return test::expects_error(me.group->split(0).error(), "the group was aborted");
+        });
+        EXPECT_EQ(ends, Ends(static_cast<std::size_t>(world), 0));
+    }
+}
+
+// A store in which no group can be split.
+class NoSplit final : public Eavesdropper {
+  public:
+    using Eavesdropper::Eavesdropper;
+    Result<std::unique_ptr<Store>> another(const std::string& folder) const override {
+        if (folder.starts_with("split/")) return Error(ErrorCode::unavailable, "no room for it");
+        std::vector<std::string>& keys = waited();
+        auto store = inner().another(folder);
+        if (!store) return store.error();
+        return std::unique_ptr<Store>(new NoSplit(std::move(*store), keys));
+    }
+};
+
+// Rank 1 cannot make its part. The others, which wait for it, end at once: not after their time-out
+// of 60 s.
+TEST(ProcessGroupFailures, EndsASplitThatFailsOnOneRank) {
+    auto ends = run_ranks(
+        3,
+        [](const Context& context) {
+            std::vector<std::string> waited;
+            auto store = connect_store(context, seconds(10)).value();
+            if (context.rank.value == 1)
+                store = std::make_unique<NoSplit>(std::move(store), waited);
+            auto group = make_process_group(context, *store, {Backend::gloo, seconds(60), {}});
+            if (!group) return 1;
+            const auto part = (*group)->split(0);
+            if (part || (*group)->barrier()) return 2;
+            return test::expects_error(part.error(),
+                                       "rank 1 of 3: split number 1 failed: no room for it");
+        },
+        seconds(20));
+    EXPECT_EQ(ends, Ends({0, 0, 0}));
 }
 
 // Rank 0 destroys its group while rank 2 still waits for rank 1. An orderly end is no death, so the

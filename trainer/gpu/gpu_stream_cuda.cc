@@ -1,0 +1,94 @@
+// gpu_stream.h and gpu_math.h with the CUDA runtime.
+#include "trainer/gpu/gpu_stream.h"
+
+#include <cuda_runtime_api.h>
+
+#include "trainer/gpu/cuda_checked.h"
+#include "trainer/gpu/gpu_kernels.h"
+#include "trainer/gpu/gpu_math.h"
+
+namespace ddprun::trainer {
+
+GpuStream gpu_legacy_stream() { return cudaStreamLegacy; }
+GpuStream gpu_thread_stream() { return cudaStreamPerThread; }
+
+Result<OwnGpuStream> OwnGpuStream::make(GpuPriority priority) {
+    // For CUDA the smallest number is the highest priority, and 0 the normal one.
+    int least = 0, greatest = 0;
+    auto done = checked(cudaDeviceGetStreamPriorityRange(&least, &greatest), "a CUDA stream");
+    if (!done) return done.error();
+    OwnGpuStream made;
+    cudaStream_t stream = nullptr;
+    const int number = priority == GpuPriority::high ? greatest : 0;
+    done = checked(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, number),
+                   "a CUDA stream");
+    if (!done) return done.error();
+    made.stream_.reset(stream);
+    return made;
+}
+
+void OwnGpuStream::Destroy::operator()(GpuStream stream) const { (void)cudaStreamDestroy(stream); }
+
+Result<GpuEvent> GpuEvent::record(GpuStream stream) {
+    cudaEvent_t event = nullptr;
+    // The event only orders streams. Without timing it is cheaper.
+    auto done = checked(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "a CUDA event");
+    if (!done) return done.error();
+    GpuEvent made;
+    made.event_.reset(event, [](cudaEvent_t e) { (void)cudaEventDestroy(e); });
+    done = checked(cudaEventRecord(event, stream), "a CUDA event");
+    if (!done) return done.error();
+    return made;
+}
+
+Result<void> GpuEvent::before(GpuStream stream) const {
+    return checked(cudaStreamWaitEvent(stream, event_.get(), 0), "a CUDA stream");
+}
+
+Result<bool> GpuEvent::reached() const {
+    const cudaError_t state = cudaEventQuery(event_.get());
+    if (state == cudaErrorNotReady) return false;
+    if (auto done = checked(state, "the work of a stream"); !done) return done.error();
+    return true;
+}
+
+Result<bool> GpuEvent::seen() const { return reached(); }
+
+Result<void> GpuEvent::wait() const {
+    return checked(cudaEventSynchronize(event_.get()), "the work of a stream");
+}
+
+bool gpu_is_captured(GpuStream stream) {
+    auto status = cudaStreamCaptureStatusNone;
+    // For the legacy stream it fails while another stream is captured. That one is not.
+    return cudaStreamIsCapturing(stream, &status) == cudaSuccess &&
+           status != cudaStreamCaptureStatusNone;
+}
+
+void gpu_watches_only() {
+    auto mode = cudaStreamCaptureModeRelaxed;
+    (void)cudaThreadExchangeStreamCaptureMode(&mode);
+}
+
+Result<void> gpu_add_square_sum(double* sum, const void* values, GpuFloat type, std::size_t count,
+                                void* scratch, GpuStream stream) {
+    return checked(launch_square_sum(sum, values, type, count, scratch, stream),
+                   "the norm of the gradients");
+}
+
+Result<void> gpu_clip(void* values, GpuFloat type, std::size_t count, const double* square_sum,
+                      double most, GpuStream stream) {
+    return checked(launch_clip(values, type, count, square_sum, most, stream),
+                   "clipping gradients");
+}
+
+Result<void> gpu_to_bfloat16(void* to, const float* from, std::size_t count, float by,
+                             GpuStream stream) {
+    return checked(launch_to_bfloat16(to, from, count, by, stream), "compressing gradients");
+}
+
+Result<void> gpu_from_bfloat16(float* to, const void* from, std::size_t count, GpuStream stream) {
+    return checked(launch_from_bfloat16(to, from, count, stream), "decompressing gradients");
+}
+
+}  // namespace ddprun::trainer

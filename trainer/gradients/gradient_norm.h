@@ -1,0 +1,47 @@
+// GradientNorm: sums of the squares of gradients, for clipping and for the search for values that
+// are not finite, on the host or on the GPU. Allocates only in prepare().
+//
+// It has a few numbered sums, which begin at zero. On a GPU adding to them and clipping by them
+// take their turn on a stream and do not wait; read() does. Sums that are added to on different
+// streams need scratch memory of their own, hence the two lanes. Thread: one at a time. Errors:
+// unavailable.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "trainer/gpu/gpu.h"
+#include "trainer/group/group_memory.h"
+#include "trainer/group/operation.h"
+
+namespace ddprun::trainer {
+
+class GradientNorm {
+  public:
+    // Memory for this many sums.
+    Result<void> prepare(Memory kind, std::size_t sums);
+
+    // Sets sums from `first` on to zero.
+    Result<void> reset(std::size_t first, std::size_t count, GpuStream stream);
+
+    // Adds the squares of a buffer of a floating type, in double. The sum is not finite if a value
+    // is not. `lane` 0 or 1: each for one stream at a time.
+    Result<void> add(std::size_t sum, const Buffer& buffer, int lane, GpuStream stream);
+
+    // Scales the buffer so that the norm, the root of the sum, becomes `most`. A smaller norm and a
+    // NaN leave it as it is.
+    Result<void> clip(std::size_t sum, const Buffer& buffer, double most, GpuStream stream);
+
+    // The sums from `first` on, after the work on the stream. Waits on the host.
+    Result<std::vector<double>> read(std::size_t first, std::size_t count, GpuStream stream);
+
+  private:
+    double* on_gpu(std::size_t sum) const { return static_cast<double*>(gpu_.data()) + sum; }
+
+    Memory kind_ = Memory::host;
+    std::vector<double> host_;
+    GroupMemory gpu_;  // the sums
+    GroupMemory scratch_;
+};
+
+}  // namespace ddprun::trainer
