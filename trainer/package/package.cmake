@@ -53,7 +53,9 @@ foreach(room ${rooms})
   endif()
 endforeach()
 list(JOIN folders "," rooms)
-file(GLOB sources ${PROJECT_SOURCE_DIR}/trainer/*/*.h ${PROJECT_SOURCE_DIR}/base/*.h ${PROJECT_SOURCE_DIR}/proto/*.h)
+set(sources examples/*.cc examples/*.h trainer/*/*.h base/*.h proto/*.h)
+list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/)
+file(GLOB sources ${sources})
 add_custom_command(OUTPUT ${headers}/stamp
   COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DROOMS=${rooms} -DTO=${headers}/ddprun
           -P ${CMAKE_CURRENT_SOURCE_DIR}/package/public_headers.cmake

@@ -2,7 +2,7 @@
 # they include of other rooms, <ddprun/base/error.h>. ROOT: the repository. ROOMS: those of the trainer, with commas
 # between them. TO: the folder ddprun.
 #
-# Which headers: those of the rooms that need neither CUDA's, NCCL's nor Gloo's, and all of ours that they include.
+# Which headers: what the examples include, those of the rooms that need neither CUDA's, NCCL's nor Gloo's, and all of ours that they include.
 cmake_minimum_required(VERSION 3.25)
 
 # Paths in the repository that a header includes.
@@ -54,6 +54,12 @@ while(NOT before STREQUAL inside)
 endwhile()
 
 set(open ${all})
+file(GLOB examples RELATIVE ${ROOT} ${ROOT}/examples/*.cc ${ROOT}/examples/*.h)
+foreach(example ${examples})
+  included(paths ${example})
+  list(APPEND open ${paths})
+endforeach()
+list(FILTER open EXCLUDE REGEX "^examples/")
 list(REMOVE_ITEM open ${inside})
 set(public "")
 while(open)

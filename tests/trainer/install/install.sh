@@ -20,7 +20,7 @@ project() {
     local folder=$projects/$1 number; shift
     mkdir -p "$folder"
     cp "$root"/examples/*.h "$folder"
-    sed 's|#include "trainer/\(.*\)"|#include <ddprun/trainer/\1>|; s|"examples/\(.*\)"|"\1"|' \
+    sed 's|#include "examples/\(.*\)"|#include "\1"|; s|#include "\(.*/.*\)"|#include <ddprun/\1>|' \
         "$root/examples/linear.cc" >"$folder/main.cc"
     for number in "$@"; do block "$number"; done | sed "s|PATH_OF_DDPRUN|$root|" >"$folder/CMakeLists.txt"
 }
