@@ -128,7 +128,7 @@ def machine():
             "kernel": platform.release(), "load_before": round(os.getloadavg()[0], 1),
             "ddprun": first(output_of(subjects.DDPRUN, "--version")),
             "torch": output_of(subjects.PYTHON, "-c", "import torch; print(torch.__version__)"),
-            "slurm": output_of("sinfo", "--version"), "mpirun": first(output_of("mpirun", "--version")),
+            "slurm": output_of("slurmctld", "-V"), "mpirun": first(output_of("mpirun", "--version")),
             "redis": output_of("redis-server", "--version").partition(" sha=")[0]}
 
 
