@@ -13,8 +13,8 @@
 namespace ddprun::agent {
 
 // A program none of whose processes has called the store for so long is taken for one that never
-// does.
-inline constexpr auto kCallsNoStore = std::chrono::seconds{10};
+// does. Python may import for that long from a slow disk.
+inline constexpr auto kCallsNoStore = std::chrono::seconds{30};
 // A program of which only some processes call the store has met after this time.
 inline constexpr auto kSomeCallNoStore = std::chrono::seconds{60};
 // Workers that live so long after they have met have made progress, though they report none.

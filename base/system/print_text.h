@@ -8,7 +8,8 @@
 namespace ddprun {
 
 // A reader that has gone is no error: in `ddprun --help | head` it has seen what it wanted (writes
-// must report EPIPE, so SIGPIPE must be ignored). Possible errors: unavailable.
+// must report EPIPE, so SIGPIPE must be ignored). Possible errors: unavailable, also if the caller
+// has closed standard output.
 Result<> print_text(const std::string& text);
 
 }  // namespace ddprun

@@ -9,4 +9,7 @@ namespace ddprun {
 // no more: a program that calls it has that first step linked in.
 void have_standard_streams();
 
+// Whether the caller had closed standard output (`>&-`): what is written to it reaches nobody.
+bool standard_output_was_closed();
+
 }  // namespace ddprun

@@ -12,7 +12,9 @@
 
 #include "base/system/boot_clock.h"
 #include "base/system/random_bytes.h"
+#include "launcher/ctl/recorded_status.h"
 #include "launcher/ctl/survey.h"
+#include "launcher/options/option_values.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -35,13 +37,16 @@ std::string ended_with(int code, const std::string& sentence) {
     return "the job has ended with code " + std::to_string(code) + ": " + sentence;
 }
 
-bool has_one_node(const rendezvous::LedgerEntry& entry) {
-    const auto& members = entry.assignment.members;
-    return members.size() == 1 && members.front().node == entry.at.node;
+bool has_one_node(const FoundJob& job) {
+    if (!job.newest) return false;
+    const auto& members = job.newest->assignment.members;
+    return members.size() == 1 && members.front().node == job.newest->at.node;
 }
 
 // Who wrote the newest entry, then the members of its generation: each knows the leader, or is it.
-std::vector<rendezvous::CallTarget> nodes_of(const rendezvous::LedgerEntry& entry) {
+std::vector<rendezvous::CallTarget> nodes_of(const FoundJob& job) {
+    if (!job.has_ledger()) return {{job.host, job.port}};
+    const rendezvous::LedgerEntry& entry = *job.newest;
     std::vector<rendezvous::CallTarget> nodes;
     const auto add = [&nodes](const std::string& address, std::uint16_t port) {
         const rendezvous::CallTarget node{address, port};
@@ -52,7 +57,7 @@ std::vector<rendezvous::CallTarget> nodes_of(const rendezvous::LedgerEntry& entr
     for (const rendezvous::Member& member : entry.assignment.members)
         if (nodes.size() < kMembersAsked) add(member.offer.address, member.offer.service_port);
     // The workers of one node need no other address than loopback, and operators may be elsewhere.
-    if (has_one_node(entry))
+    if (has_one_node(job))
         for (const std::string& address : entry.assignment.members.front().offer.addresses)
             if (!address.starts_with("fe80:")) add(address, entry.at.port);  // of one link only
     return nodes;
@@ -97,6 +102,33 @@ std::string end_sentence(const control::StatusReply& job) {
     return job.has_ended() ? ended_with(job.ended().code(), job.ended().sentence()) : "";
 }
 
+namespace {
+
+// The job whose nodes meet there.
+Result<FoundJob> at_endpoint(const CtlCall& call) {
+    const std::string text = call.value("rdzv-endpoint");
+    const auto endpoint = read_host_port(text);
+    const Error wrong = usage_error(
+        "--rdzv-endpoint=" + text + ": " +
+        (endpoint ? "give HOST:PORT, as the job's nodes have it" : endpoint.error().sentence()));
+    if (!endpoint || endpoint->host.empty() || endpoint->port.value_or(0) <= 0) return wrong;
+    FoundJob job{call.has("rdzv-id") ? call.value("rdzv-id") : text, text};
+    job.host = endpoint->host;
+    job.port = static_cast<std::uint16_t>(*endpoint->port);
+    job.run_id = call.value("rdzv-id");
+    return job;
+}
+
+Result<FoundJob> with_ledger(const CtlCall& call) {
+    if (call.has("rdzv-id"))
+        return usage_error("--rdzv-id is for --rdzv-endpoint; --ledger names a job by its ledger");
+    const auto survey = survey_ledgers(call);
+    if (!survey) return survey.error();
+    return choose_job(survey->jobs, own_slurm_names(), survey->folder, Wanted::may_run);
+}
+
+}  // namespace
+
 Result<AskedJob> AskedJob::find(const CtlCall& call) {
     AskedJob asked;
     asked.by_ = own_name();
@@ -105,9 +137,7 @@ Result<AskedJob> AskedJob::find(const CtlCall& call) {
         if (!secret) return secret.error();
         asked.secret_ = std::move(*secret);
     }
-    const auto survey = survey_ledgers(call.value("ledger"));
-    if (!survey) return survey.error();
-    auto job = choose_job(survey->jobs, own_slurm_names(), survey->folder, Wanted::may_run);
+    auto job = call.has("rdzv-endpoint") ? at_endpoint(call) : with_ledger(call);
     if (!job) return job.error();
     asked.job_ = std::move(*job);
     return asked;
@@ -116,12 +146,11 @@ Result<AskedJob> AskedJob::find(const CtlCall& call) {
 // Only this job's folder is read. Another job may have begun there, and set this one's ledger
 // aside.
 Result<> AskedJob::read_ledger() {
-    const auto survey = survey_ledgers(job_.path);
-    const bool is_there = survey && !survey->jobs.empty();
-    if (!is_there || (job_.mark != 0 && survey->jobs.front().mark != job_.mark))
+    auto found = launcher::look_again(job_);
+    if (!found)
         return Error(ErrorCode::not_found,
                      "the job has ended: its ledger is no longer at " + job_.path);
-    job_ = survey->jobs.front();
+    job_ = std::move(*found);
     return {};
 }
 
@@ -130,7 +159,7 @@ Result<> AskedJob::look_again() {
     if (!job_.fault.empty()) return Error(ErrorCode::unavailable, job_.fault);
     if (const std::string end = end_sentence(job_); !end.empty())
         return Error(ErrorCode::not_found, end);
-    if (!job_.newest)
+    if (job_.has_ledger() && !job_.newest)
         return Error(ErrorCode::unavailable,
                      "the ledger " + job_.path + " does not say yet where the job's leader is");
     return {};
@@ -140,44 +169,61 @@ rendezvous::OperatorConnection::Target AskedJob::target(
     std::vector<rendezvous::CallTarget> nodes) const {
     rendezvous::IdentityConfig identity;
     identity.secret = secret_;
-    identity.folder = job_.path;
-    return {
-        std::move(nodes),
-        identity,
-        {{"", {by_, Incarnation{random_number()}}, "ddpctl", job_.newest->requeue, {}}, job_.mark},
-        has_one_node(*job_.newest)};
+    if (job_.is_in_folder()) identity.folder = job_.path;
+    const int requeue = job_.newest ? job_.newest->requeue : 0;
+    return {std::move(nodes),
+            identity,
+            {{job_.run_id, {by_, Incarnation{random_number()}}, "ddpctl", requeue, {}}, job_.mark},
+            has_one_node(job_)};
 }
 
-Result<AskedJob::Connection> AskedJob::connect_to(const rendezvous::Offer& node,
+Result<AskedJob::Connection> AskedJob::connect_to(const rendezvous::CallTarget& node,
                                                   Duration limit) const {
-    auto to = target(has_one_node(*job_.newest)
-                         ? nodes_of(*job_.newest)
-                         : std::vector<rendezvous::CallTarget>{{node.address, node.service_port}});
+    auto to =
+        target(has_one_node(job_) ? nodes_of(job_) : std::vector<rendezvous::CallTarget>{node});
     to.opening.this_node = true;
     return rendezvous::OperatorConnection::open(std::move(to), limit);
 }
 
+namespace {
+
+// What to do where nobody answers at all.
+Error with_advice(const Error& why) {
+    if (why.code() != ErrorCode::unavailable) return why;
+    return {why.code(),
+            why.sentence() +
+                ": its ddprun has ended without recording it, or cannot be reached from "
+                "this host; squeue says whether it runs, ddpctl history what is recorded"};
+}
+
+}  // namespace
+
 Result<> AskedJob::connect_once(Duration limit) {
     if (const auto looked = look_again(); !looked) return looked.error();
-    const std::vector<rendezvous::CallTarget> nodes = nodes_of(*job_.newest);
+    const std::vector<rendezvous::CallTarget> nodes = nodes_of(job_);
     if (nodes.empty())
         return Error(ErrorCode::not_found,
                      "this job answers no operator: it has one node and was started with "
                      "--identity=none, or could not listen; stop it with scancel, or with SIGTERM "
                      "to its ddprun");
     auto connection = rendezvous::OperatorConnection::open(target(nodes), limit);
-    if (!connection) return connection.error();
+    if (!connection) return with_advice(connection.error());
     connection_ = std::move(*connection);
     return {};
 }
 
-Result<AskedJob::Stub*> AskedJob::connect(Duration patience) {
+Result<AskedJob::Stub*> AskedJob::connect(Duration patience, NobodyLeads then) {
     const Time until = boot_now() + patience;
     while (!connection_) {
         const auto connected = connect_once(std::max<Duration>(until - boot_now(), kAskAgain));
         if (connected) break;
-        const bool may_pass = connected.error().code() == ErrorCode::unavailable;
-        if (!may_pass || boot_now() >= until) return connected.error();
+        const Error why = connected.error();
+        const bool nobody_leads = why.code() == ErrorCode::timed_out;
+        if (nobody_leads && then == NobodyLeads::tell) return why;
+        if (nobody_leads && boot_now() >= until)
+            return Error(ErrorCode::unavailable, "nobody leads now: " + why.sentence());
+        if ((!nobody_leads && why.code() != ErrorCode::unavailable) || boot_now() >= until)
+            return why;
         drop();
     }
     return &connection_->stub();
@@ -188,10 +234,14 @@ void AskedJob::drop() {
     std::this_thread::sleep_for(kAskAgain);
 }
 
-Result<> AskedJob::ask(const Ask& ask, Duration patience) {
+Result<> AskedJob::ask(const Ask& asked, Duration patience) {
+    return ask(asked, patience, NobodyLeads::wait);
+}
+
+Result<> AskedJob::ask(const Ask& ask, Duration patience, NobodyLeads then) {
     const Time until = boot_now() + patience;
     for (;;) {
-        const auto stub = connect(std::max<Duration>(until - boot_now(), Duration{0}));
+        const auto stub = connect(std::max<Duration>(until - boot_now(), Duration{0}), then);
         if (!stub) return stub.error();
         grpc::ClientContext context;
         context.set_deadline(std::chrono::system_clock::now() +
@@ -210,6 +260,17 @@ Result<control::StatusReply> AskedJob::status(Duration patience) {
         patience);
     if (!asked) return asked.error();
     return reply;
+}
+
+Result<control::StatusReply> AskedJob::look(Duration patience) {
+    control::StatusReply reply;
+    const auto asked = ask(
+        [&](Stub& stub, grpc::ClientContext& context) { return stub.Status(&context, {}, &reply); },
+        patience, NobodyLeads::tell);
+    if (asked) return reply;
+    if (asked.error().code() != ErrorCode::timed_out) return asked.error();
+    return recorded_status(job_, asked.error().sentence(),
+                           std::chrono::system_clock::now().time_since_epoch());
 }
 
 }  // namespace ddprun::launcher

@@ -1,8 +1,9 @@
 // Asks the leader of a running job, or one of its nodes. The address comes from the newest entry of
-// the job's ledger, the secret from where the job's nodes have it. While no leader answers, because
-// one was just lost, the ledger is read and asked again: every request of proto/control.proto can
-// be repeated. It is always the same job that is asked, also if another one begins in the same
-// folder.
+// the job's ledger, or from --rdzv-endpoint, the secret from where the job's nodes have it. While
+// no leader answers, because one was just lost, the ledger is read and asked again: every request
+// of proto/control.proto can be repeated. It is always the same job that is asked, also if another
+// one begins in the same folder. Who only looks is told that nobody leads now, and does not wait
+// (look()).
 //
 // Thread: blocks its caller.
 #pragma once
@@ -14,6 +15,7 @@
 #include "launcher/ctl/ctl_call.h"
 #include "launcher/ctl/found_job.h"
 #include "rendezvous/control/operator_connection.h"
+#include "rendezvous/link/call_target.h"
 
 namespace ddprun::launcher {
 
@@ -22,8 +24,9 @@ class AskedJob {
     using Stub = control::Control::Stub;
     using Ask = std::function<grpc::Status(Stub&, grpc::ClientContext&)>;
 
-    // Finds the job that the options --ledger and --secret-file mean: of several the one without an
-    // end. Possible errors: those of survey_ledgers, choose_job and read_secret_file.
+    // Finds the job that the options --ledger, --rdzv-endpoint and --secret-file mean: of several
+    // the one without an end. Possible errors: those of survey_ledgers, choose_job and
+    // read_secret_file.
     static Result<AskedJob> find(const CtlCall& call);
 
     // Possible errors: not_found (the job has ended, has no such node, or does not do it; the
@@ -31,10 +34,14 @@ class AskedJob {
     // usage.
     Result<> ask(const Ask& ask, Duration patience);
     Result<control::StatusReply> status(Duration patience);
+    // The same. While nodes of the job answer and none of them leads, it is what the ledger tells
+    // (recorded_status.h), at once.
+    Result<control::StatusReply> look(Duration patience);
 
     // Connects to who leads now. The connection is kept until drop(), which waits a moment before
-    // the next try.
-    Result<Stub*> connect(Duration patience);
+    // the next try. With `tell`, possible errors also: timed_out (nobody leads now).
+    enum class NobodyLeads { wait, tell };
+    Result<Stub*> connect(Duration patience, NobodyLeads then = NobodyLeads::wait);
     void drop();
 
     // Reads the ledger again. Possible errors: not_found (the job has ended or its ledger is gone),
@@ -43,13 +50,14 @@ class AskedJob {
     // Connects to one node of the job, whether it leads or not, for its service Workers. Possible
     // errors: unavailable, refused (the secret).
     using Connection = std::unique_ptr<rendezvous::OperatorConnection>;
-    Result<Connection> connect_to(const rendezvous::Offer& node, Duration limit) const;
+    Result<Connection> connect_to(const rendezvous::CallTarget& node, Duration limit) const;
 
     const FoundJob& job() const { return job_; }
     const std::string& by() const { return by_; }  // "alice@login1"
 
   private:
     AskedJob() = default;
+    Result<> ask(const Ask& ask, Duration patience, NobodyLeads then);
     Result<> read_ledger();
     rendezvous::OperatorConnection::Target target(std::vector<rendezvous::CallTarget> nodes) const;
     Result<> connect_once(Duration limit);

@@ -9,9 +9,11 @@
 #include <optional>
 #include <thread>
 
+#include "base/exit_code.h"
 #include "base/printable.h"
 #include "launcher/ctl/ask_job.h"
 #include "launcher/ctl/print_parts.h"
+#include "launcher/ctl/recorded_status.h"
 #include "launcher/ctl/status_text.h"
 #include "launcher/options/option_values.h"
 #include "rendezvous/control/job_events.h"
@@ -48,24 +50,10 @@ Result<std::string> act(const CtlCall& call, AskedJob& job, Request request,
     return json_text(json);
 }
 
-}  // namespace
+// A script that looks must not take what is recorded for what is.
+int code_of(const control::StatusReply& reply) { return is_recorded(reply) ? kUnavailableCode : 0; }
 
-Result<std::string> ask_status(const CtlCall& call) {
-    auto job = AskedJob::find(call);
-    if (!job) return job.error();
-    const auto reply = job->status(kLookWithin);
-    if (!reply) return reply.error();
-    return call.has("json") ? status_json(*reply) : status_text(*reply);
-}
-
-Result<std::string> ask_why(const CtlCall& call) {
-    auto job = AskedJob::find(call);
-    if (!job) return job.error();
-    control::WhyReply reply;
-    const auto asked = job->ask(
-        [&](Stub& stub, grpc::ClientContext& context) { return stub.Why(&context, {}, &reply); },
-        kLookWithin);
-    if (!asked) return asked.error();
+std::string why_text(const CtlCall& call, const control::WhyReply& reply) {
     if (call.has("json")) {
         nlohmann::ordered_json json{{"format", "ddpctl why"}, {"version", 1}};
         json["sentences"] = nlohmann::ordered_json::array();
@@ -73,11 +61,38 @@ Result<std::string> ask_why(const CtlCall& call) {
             json["sentences"].push_back(printable(sentence));
         return json_text(json);
     }
-    if (reply.sentences().empty())
-        return std::string("the job runs, and nothing is known that holds it up\n");
+    if (reply.sentences().empty()) return "the job runs, and nothing is known that holds it up\n";
     std::string text;
     for (const std::string& sentence : reply.sentences()) text += printable(sentence) + "\n";
     return text;
+}
+
+}  // namespace
+
+Result<Looked> ask_status(const CtlCall& call) {
+    auto job = AskedJob::find(call);
+    if (!job) return job.error();
+    const auto reply = job->look(kLookWithin);
+    if (!reply) return reply.error();
+    return Looked{call.has("json") ? status_json(*reply) : status_text(*reply), code_of(*reply)};
+}
+
+Result<Looked> ask_why(const CtlCall& call) {
+    auto job = AskedJob::find(call);
+    if (!job) return job.error();
+    const auto now = job->look(kLookWithin);
+    if (!now) return now.error();
+    control::WhyReply reply;
+    if (is_recorded(*now)) {
+        reply.add_sentences(now->waiting_for());
+    } else {
+        const auto asked =
+            job->ask([&](Stub& stub,
+                         grpc::ClientContext& context) { return stub.Why(&context, {}, &reply); },
+                     kLookWithin);
+        if (!asked) return asked.error();
+    }
+    return Looked{why_text(call, reply), code_of(*now)};
 }
 
 // A job that has ended is what was asked for.
@@ -156,7 +171,7 @@ Result<> ask_top(const CtlCall& call, const std::function<std::size_t()>& rows,
     if (!job) return job.error();
     StepRate rate;
     for (bool first = true;; first = false) {
-        const auto now = job->status(first ? kLookWithin : kNextLeaderWithin);
+        const auto now = job->look(first ? kLookWithin : kNextLeaderWithin);
         if (!now) {
             const std::string end = end_sentence(job->job());
             if (first || end.empty()) return now.error();

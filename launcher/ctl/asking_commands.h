@@ -12,9 +12,15 @@
 
 namespace ddprun::launcher {
 
+// What is to be printed, and the exit code: 69 while nobody leads.
+struct Looked {
+    std::string text;
+    int code = 0;
+};
+Result<Looked> ask_status(const CtlCall& call);
+Result<Looked> ask_why(const CtlCall& call);
+
 // Each returns what is to be printed.
-Result<std::string> ask_status(const CtlCall& call);
-Result<std::string> ask_why(const CtlCall& call);
 Result<std::string> ask_stop(const CtlCall& call);
 Result<std::string> ask_snapshot(const CtlCall& call);
 Result<std::string> ask_restart(const CtlCall& call);

@@ -9,7 +9,11 @@ constexpr OptionRow kForAll[] = {
      .placeholder = "PATH",
      .default_text = ".ddprun",
      .help = "The folder with the ledgers of jobs, as a job's --ledger=directory:PATH names it, or "
-             "one of them"},
+             "one of them; or etcd:HOST:PORT, or etcd:HOST:PORT/NAME"},
+    {.name = "etcd-user-file", .placeholder = "PATH", .help = "As the job's, for a ledger in etcd"},
+    {.name = "etcd-cacert", .placeholder = "PATH", .help = "As the job's, for a ledger in etcd"},
+    {.name = "etcd-cert", .placeholder = "PATH", .help = "As the job's, for a ledger in etcd"},
+    {.name = "etcd-key", .placeholder = "PATH", .help = "As the job's, for a ledger in etcd"},
     {.name = "json", .kind = OptionKind::flag, .help = "Print JSON, for programs"},
     {.name = "help", .letter = 'h', .kind = OptionKind::flag, .help = "Print this help and exit"},
 };
@@ -46,9 +50,22 @@ constexpr OptionRow kSecretFile = {
     .help =
         "The job's --secret-file, if it has one. Without it the secret is that of MUNGE or of "
         "the ledger's folder, as for the job's nodes"};
-constexpr OptionRow kAsking[] = {kSecretFile};
+constexpr OptionRow kEndpoint = {
+    .name = "rdzv-endpoint",
+    .placeholder = "HOST:PORT",
+    .help =
+        "Where the job's nodes meet, as its own option says: for a job that has no ledger which "
+        "others can read, or whose nodes meet at ddprun-rendezvous"};
+constexpr OptionRow kRunId = {
+    .name = "rdzv-id",
+    .placeholder = "ID",
+    .help = "With --rdzv-endpoint: the run, where several meet at one ddprun-rendezvous"};
+constexpr OptionRow kReading[] = {kSecretFile};
+constexpr OptionRow kAsking[] = {kSecretFile, kEndpoint, kRunId};
 constexpr OptionRow kEvents[] = {
     kSecretFile,
+    kEndpoint,
+    kRunId,
     {.name = "follow",
      .letter = 'f',
      .kind = OptionKind::flag,
@@ -57,11 +74,15 @@ constexpr OptionRow kEvents[] = {
 
 constexpr OptionRow kTop[] = {
     kSecretFile,
+    kEndpoint,
+    kRunId,
     {.name = "every", .placeholder = "SECONDS", .default_text = "2", .help = "Between two looks"},
 };
 
 constexpr OptionRow kLogs[] = {
     kSecretFile,
+    kEndpoint,
+    kRunId,
     {.name = "follow",
      .letter = 'f',
      .kind = OptionKind::flag,
@@ -75,6 +96,8 @@ constexpr OptionRow kLogs[] = {
 
 constexpr OptionRow kPage[] = {
     kSecretFile,
+    kEndpoint,
+    kRunId,
     {.name = "listen",
      .placeholder = "ADDRESS:PORT",
      .default_text = "127.0.0.1:0",
@@ -88,6 +111,8 @@ constexpr OptionRow kPage[] = {
 
 constexpr OptionRow kStop[] = {
     kSecretFile,
+    kEndpoint,
+    kRunId,
     {.name = "after-snapshot",
      .kind = OptionKind::flag,
      .help = "Ask for a snapshot first, and stop when one is reported. If the job's leader is lost "
@@ -96,6 +121,8 @@ constexpr OptionRow kStop[] = {
 
 constexpr OptionRow kLimits[] = {
     kSecretFile,
+    kEndpoint,
+    kRunId,
     {.name = "min-nodes", .placeholder = "N", .help = "A generation needs so many nodes"},
     {.name = "max-nodes", .placeholder = "N", .help = "A generation has no more nodes"},
     {.name = "max-restarts",
@@ -191,13 +218,15 @@ constexpr Command kCommands[] = {
      .what = "Show the jobs whose ledgers lie here",
      .help = "Shows for each job how it ended, its newest generation, its restarts, the size of "
              "its ledger, and when it began and ended. A job that has recorded no end runs, waits "
-             "or was lost: its folder cannot tell which, so the age of its newest entry is shown."},
+             "or was lost: its folder cannot tell which, so the age of its newest entry is shown.",
+     .rows = kReading},
     {.name = "history",
      .what = "Show the generations of a job, and where its time went",
      .help = "Shows each entry of the job's ledger: when, which generation with how many nodes and "
              "workers, who led, and what made it necessary. Then how much of the time the job "
              "trained, started, restarted and waited. It works after the job, too, and over "
-             "requeues. Several jobs: choose one with --ledger=PATH."},
+             "requeues. Several jobs: choose one with --ledger=PATH.",
+     .rows = kReading},
     {.name = "forget",
      .words = "[NAME...]",
      .what = "Remove ledgers of finished jobs",

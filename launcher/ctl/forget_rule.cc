@@ -9,6 +9,7 @@
 #include "launcher/ctl/ctl_commands.h"
 #include "launcher/ctl/jobs_text.h"
 #include "launcher/ctl/print_parts.h"
+#include "rendezvous/model/operator_stop.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -24,11 +25,19 @@ std::string why_force(JobState state) {
             return "was stopped and may be started again, so --force is needed";
         case JobState::no_end:
             return "has recorded no end and may run, so --force is needed";
+        case JobState::no_ledger:
+            return "may run, so --force is needed";
         case JobState::no_entry:
             return "has no generation yet and may wait for its nodes, so --force is needed";
         default:
             return "";
     }
+}
+
+// Slurm may start a job again that it has stopped itself, but none that its owner has stopped.
+bool was_ended_by_operator(const FoundJob& job) {
+    const rendezvous::Ending* end = job.newest ? job.newest->end() : nullptr;
+    return end && rendezvous::is_operators_stop(*end);
 }
 
 // The time since the newest entry. A ledger without entries is as old as its claim.
@@ -40,7 +49,9 @@ std::string why_left(const FoundJob& job, const ForgetWish& wish, Duration now) 
     const JobState state = state_of(job);
     // Whatever is in such a folder is not ours to delete.
     if (state == JobState::unreadable) return "cannot be read (" + job.fault + ")";
-    const bool over = has_ended(state) || is_set_aside(job);
+    if (!job.etcd.empty())
+        return "lies in etcd, where etcdctl del --prefix ddprun/" + job.name + "/ removes it";
+    const bool over = has_ended(state) || is_set_aside(job) || was_ended_by_operator(job);
     if (!over && !wish.force) return why_force(state);
     if (wish.older_than && age_of(job, now) < *wish.older_than)
         return "is " + age_text(age_of(job, now)) + " old";

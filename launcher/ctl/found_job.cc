@@ -48,6 +48,7 @@ Error several(const std::vector<const FoundJob*>& jobs) {
 
 JobState state_of(const FoundJob& job) {
     if (!job.fault.empty()) return JobState::unreadable;
+    if (!job.has_ledger()) return JobState::no_ledger;
     if (!job.newest) return JobState::no_entry;
     const rendezvous::Ending* end = job.newest->end();
     if (!end) return JobState::no_end;
@@ -63,8 +64,8 @@ JobState state_of(const FoundJob& job) {
 }
 
 const char* to_string(JobState state) {
-    constexpr const char* kNames[] = {"succeeded", "failed",   "stopped",
-                                      "no_end",    "no_entry", "unreadable"};
+    constexpr const char* kNames[] = {"succeeded", "failed",    "stopped",   "no_end",
+                                      "no_entry",  "no_ledger", "unreadable"};
     return kNames[static_cast<std::size_t>(state)];
 }
 
@@ -83,7 +84,9 @@ Result<FoundJob> choose_job(const std::vector<FoundJob>& jobs, const SlurmNames&
     if (fitting.empty())
         return Error(ErrorCode::not_found,
                      "no job has a ledger in " + printable(folder) +
-                         "; go to the folder in which it was started, or give --ledger=PATH");
+                         "; go to the folder in which it was started, give --ledger=PATH or "
+                         "--ledger=etcd:HOST:PORT, or, where its ledger is in memory or its nodes "
+                         "meet at ddprun-rendezvous, --rdzv-endpoint=HOST:PORT");
     if (!slurm.job.empty()) {
         const auto of_job = those_of(fitting, slurm.job);
         const auto of_step = those_of(of_job, slurm.job + "." + slurm.step);

@@ -1,4 +1,5 @@
-// A job as its ledger's folder tells of it, and which of several jobs is meant. Pure.
+// A job as its ledger tells of it, or where it can be asked if nobody can read its ledger, and
+// which of several jobs is meant. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +9,28 @@
 
 #include "base/error.h"
 #include "base/time.h"
+#include "rendezvous/ledger_format/ledger_access.h"
 #include "rendezvous/model/model.h"
 
 namespace ddprun::launcher {
 
 struct FoundJob {
     std::string name;        // of the folder: "lab.8812.0"
-    std::string path;        // of the folder, as the user would write it
+    std::string path;        // of the folder, or of what it is instead, as the user would write it
     std::uint64_t mark = 0;  // of the ledger; 0: none has begun
     std::optional<rendezvous::LedgerEntry> newest = {};
     std::string fault = {};  // why the ledger cannot be read; empty: it can
     std::int64_t bytes = 0;
     Duration begun{}, written{};  // since 1970: the ledger, its newest entry; 0: there is none
+    // A ledger in etcd: "etcd:HOST:PORT", and what opens it; empty: in a folder, or in none.
+    std::string etcd = {};
+    rendezvous::LedgerAccessPointer access = {};
+    // Nobody else can read its ledger: where it is asked; empty and 0: its ledger tells.
+    std::string host = {};
+    std::uint16_t port = 0;
+    std::string run_id = {};
+    bool has_ledger() const { return port == 0; }
+    bool is_in_folder() const { return has_ledger() && etcd.empty(); }
 };
 
 // What a folder can prove of a job.
@@ -29,6 +40,7 @@ enum class JobState {
     stopped,     // by a signal or a time limit: Slurm may start it again, and it goes on
     no_end,      // runs, waits or was lost
     no_entry,    // has begun a ledger, and no generation yet
+    no_ledger,   // its ledger is in the memory of its leader, or of ddprun-rendezvous
     unreadable,  // the ledger has a fault, or the folder belongs to somebody else
 };
 JobState state_of(const FoundJob& job);

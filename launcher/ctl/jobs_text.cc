@@ -113,6 +113,8 @@ std::string state_text(const FoundJob& job, Duration now) {
             return "no end; last entry " + age_text(now - job.written) + " ago";
         case JobState::no_entry:
             return "no generation yet";
+        case JobState::no_ledger:
+            return "runs or has run; ask it";
         case JobState::unreadable:
             break;
     }

@@ -1,11 +1,15 @@
 // ddpctl's main(): from the command line to the command that is meant.
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <thread>
 
 #include "base/printable.h"
 #include "base/release.h"
@@ -49,10 +53,17 @@ bool in_colour() {
 }
 
 int run_jobs(const CtlCall& call) {
-    const auto survey = launcher::survey_ledgers(call.value("ledger"));
+    const auto survey = launcher::survey_ledgers(call);
     if (!survey) return fail(survey.error());
     if (call.has("json")) return print(launcher::jobs_json(survey->jobs, survey->folder));
     return print(launcher::jobs_text(survey->jobs, survey->folder, time_of_day(), in_colour()));
+}
+
+Result<> remove(const launcher::FoundJob& job) {
+    if (job.has_ledger())
+        return rendezvous::remove_ledger(job.path, job.mark, launcher::moved_as(job));
+    if (::unlink(job.path.c_str()) == 0) return {};
+    return Error(ErrorCode::unavailable, job.path + ": " + std::strerror(errno));
 }
 
 int run_forget(const CtlCall& call) {
@@ -64,7 +75,7 @@ int run_forget(const CtlCall& call) {
                                     age.error().sentence()));
         wish.older_than = *age;
     }
-    const auto survey = launcher::survey_ledgers(call.value("ledger"));
+    const auto survey = launcher::survey_ledgers(call);
     if (!survey) return fail(survey.error());
     const Duration now = time_of_day();
     const auto plans = launcher::plan_forgetting(survey->jobs, wish, now);
@@ -74,8 +85,7 @@ int run_forget(const CtlCall& call) {
     for (const launcher::ForgetPlan& plan : *plans) {
         launcher::Forgotten& one = all.emplace_back(launcher::Forgotten{plan, ""});
         if (dry_run || !plan.left.empty()) continue;
-        const auto removed =
-            rendezvous::remove_ledger(plan.job.path, plan.job.mark, launcher::moved_as(plan.job));
+        const auto removed = remove(plan.job);
         if (!removed) one.failed = removed.error().sentence();
     }
     return print(call.has("json") ? launcher::forget_json(all, dry_run)
@@ -84,13 +94,13 @@ int run_forget(const CtlCall& call) {
 }
 
 int run_history(const CtlCall& call) {
-    const auto survey = launcher::survey_ledgers(call.value("ledger"));
+    const auto survey = launcher::survey_ledgers(call);
     if (!survey) return fail(survey.error());
     const auto job =
         launcher::choose_job(survey->jobs, launcher::own_slurm_names(), survey->folder);
     if (!job) return fail(job.error());
     if (!job->fault.empty()) return fail(Error(ErrorCode::unavailable, job->fault));
-    const auto history = rendezvous::read_history(job->path, job->mark);
+    const auto history = launcher::history_of(*job);
     if (!history) return fail(history.error());
     return print(call.has("json") ? launcher::history_json(*job, *history)
                                   : launcher::history_text(*job, *history, time_of_day()));
@@ -108,6 +118,22 @@ int run_asking(const CtlCall& call) {
     return text ? print(*text) : fail_asked(text.error());
 }
 
+template <Result<launcher::Looked> (*kLook)(const CtlCall& call)>
+int run_looking(const CtlCall& call) {
+    const auto seen = kLook(call);
+    return seen ? print(seen->text, seen->code) : fail_asked(seen.error());
+}
+
+// Ends the process, with success, when the reader of standard output has gone: in `ddpctl events -f
+// | head -n 1` the next event may be hours away. Each text is flushed when it is printed. Only a
+// pipe or a socket can tell.
+void end_with_reader() {
+    std::thread([] {
+        for (pollfd reader{STDOUT_FILENO, 0, 0};;)
+            if (::poll(&reader, 1, -1) > 0) std::_Exit(0);
+    }).detach();
+}
+
 // The height of the terminal; 0: standard output is none.
 std::size_t rows_of_terminal() {
     winsize size{};
@@ -115,6 +141,7 @@ std::size_t rows_of_terminal() {
 }
 
 int run_top(const CtlCall& call) {
+    end_with_reader();
     int code = 0;
     bool first = true;
     const auto told = launcher::ask_top(call, rows_of_terminal, [&](const std::string& text) {
@@ -131,6 +158,7 @@ int run_top(const CtlCall& call) {
 }
 
 int run_events(const CtlCall& call) {
+    end_with_reader();
     int code = 0;
     const auto told = launcher::ask_events(call, [&code](const std::string& text) {
         code = print(text);
@@ -151,6 +179,7 @@ int run_metrics(const CtlCall& call) {
 }
 
 int run_logs(const CtlCall& call) {
+    end_with_reader();
     int code = 0;
     launcher::LogSink sink;
     sink.print = [&code](const std::string& text) {
@@ -171,9 +200,9 @@ struct Runner {
     int (*run)(const CtlCall& call);
 };
 constexpr Runner kRunners[] = {
-    {"status", run_asking<launcher::ask_status>},
+    {"status", run_looking<launcher::ask_status>},
     {"top", run_top},
-    {"why", run_asking<launcher::ask_why>},
+    {"why", run_looking<launcher::ask_why>},
     {"events", run_events},
     {"logs", run_logs},
     {"stacks", run_asking<launcher::ask_stacks>},

@@ -11,6 +11,7 @@
 #include "base/utc_text.h"
 #include "launcher/ctl/jobs_text.h"
 #include "launcher/ctl/print_parts.h"
+#include "launcher/ctl/recorded_status.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -32,6 +33,9 @@ std::string ago(std::int64_t since, const control::StatusReply& job) {
 std::string generation_text(const control::StatusReply& job) {
     if (job.generation() < 0) return "none yet";
     std::string text = std::to_string(job.generation());
+    if (is_recorded(job))
+        return text + " of " + count_text(job.world_size(), "worker") +
+               ", the newest that is recorded";
     if (!job.runs()) return text + " has ended";
     return text + " runs since " + ago(job.since(), job) + " with " +
            count_text(job.world_size(), "worker");
@@ -78,6 +82,17 @@ std::string rate_text(double steps) {
     return text;
 }
 
+// What does not fit would scroll the beginning away. The cursor stands below the last line.
+std::string cut_text(const std::string& text, std::size_t rows) {
+    const auto lines = static_cast<std::size_t>(std::ranges::count(text, '\n'));
+    if (lines < rows) return text;
+    const std::size_t kept = rows > 2 ? rows - 2 : 0;
+    std::size_t end = 0;
+    for (std::size_t line = 0; line < kept; ++line) end = text.find('\n', end) + 1;
+    return text.substr(0, end) + "… " + count_text(lines - kept, "more line") +
+           ": this window is too low" + (rows > 1 ? "\n" : "");
+}
+
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 Json time_or_null(std::int64_t since_1970) {
     return since_1970 > 0 ? Json(utc_text(Duration{since_1970})) : Json();
@@ -85,14 +100,20 @@ Json time_or_null(std::int64_t since_1970) {
 
 // What stands above the nodes.
 std::string head_text(const control::StatusReply& job, std::optional<double> steps) {
-    std::string text = line("job", job.run_id() + ", led by " + job.leader());
+    std::string text =
+        line("job", job.run_id() + ", led by " + (is_recorded(job) ? "nobody now" : job.leader()));
     if (job.has_ended())
         text += line("ended", "with code " + std::to_string(job.ended().code()) + ": " +
                                   job.ended().sentence());
     text += line("generation", generation_text(job));
     if (!job.waiting_for().empty()) text += line("waits", job.waiting_for());
     if (!job.snapshot_asked().empty()) text += line("snapshot", job.snapshot_asked());
-    if (!job.stopping().empty()) text += line("stopping", job.stopping());
+    if (!job.stopping().empty())
+        text +=
+            line("stopping",
+                 job.stopping() + (job.has_kills() ? "; what still runs is killed in " +
+                                                         age_text(Duration{job.kills() - job.now()})
+                                                   : ""));
     if (!job.standstill().empty()) text += line("standstill", job.standstill());
     if (job.max_nodes() > 0) text += line("limits", limits_text(job));
     text += line("restarts", std::to_string(job.restarts()) + " of " +
@@ -126,12 +147,7 @@ std::string top_text(const control::StatusReply& job, std::optional<double> step
     // The heading of the table, the count of those left out, and the line of the cursor.
     const auto used = static_cast<std::size_t>(std::ranges::count(head, '\n')) + 3;
     if (rows == 0) return head + nodes_text(job);
-    std::string text = head + nodes_text(job, rows > used ? rows - used : 1);
-    // What does not fit would scroll the beginning away.
-    std::size_t end = 0;
-    for (std::size_t line = 1; line < rows && end < text.size(); ++line)
-        end = text.find('\n', end) + 1;
-    return text.substr(0, end);
+    return cut_text(head + nodes_text(job, rows > used ? rows - used : 1), rows);
 }
 
 std::optional<double> StepRate::at(const control::StatusReply& job) {
@@ -157,7 +173,7 @@ std::string status_json(const control::StatusReply& job, int indent) {
                          {"heard", time_or_null(node.heard())},
                          {"step", node.step() >= 0 ? Json(node.step()) : Json()}});
     Json json{{"format", "ddpctl status"}, {"version", 1}, {"run_id", job.run_id()}};
-    json["leader"] = job.leader();
+    json["leader"] = text_or_null(job.leader());
     json["phase"] = job.phase();
     json["generation"] = job.generation() >= 0 ? Json(job.generation()) : Json();
     json["runs"] = job.runs();
@@ -177,6 +193,7 @@ std::string status_json(const control::StatusReply& job, int indent) {
     json["standstill"] = text_or_null(job.standstill());
     json["last_end"] = text_or_null(last_end(job));
     json["ends"] = job.has_ends() ? time_or_null(job.ends()) : Json();
+    json["kills"] = job.has_kills() ? time_or_null(job.kills()) : Json();
     json["ended"] = job.has_ended()
                         ? Json{{"code", job.ended().code()}, {"sentence", job.ended().sentence()}}
                         : Json();

@@ -15,7 +15,8 @@ namespace ddprun::launcher {
 // those are shown that are not as they should be, and the others are counted.
 std::string status_text(const control::StatusReply& job, std::size_t most_nodes = 40);
 // The same for a reader who looks again and again and sees `rows` lines at once (0: all): as many
-// nodes as there is room for. `steps`: a second, where it is known.
+// nodes as there is room for, and a last line that says so if not even the rest fits. `steps`: a
+// second, where it is known.
 std::string top_text(const control::StatusReply& job, std::optional<double> steps,
                      std::size_t rows);
 std::string status_json(const control::StatusReply& job, int indent = 2);  // -1: one line

@@ -49,10 +49,11 @@ Result<int> rank_of(const CtlCall& call) {
 // A rank in the newest generation.
 struct Place {
     std::string node = {};
-    rendezvous::Offer offer = {};
+    rendezvous::CallTarget at = {};
     std::int64_t generation = -1;
-    std::string cause = {};  // why there is this generation
-    std::string ended = {};  // how the job has ended; empty: it goes on
+    std::string cause = {};   // why there is this generation
+    std::string ended = {};   // how the job has ended; empty: it goes on
+    std::string lacked = {};  // that generation has no such rank; empty: it has
 };
 
 // The job has ended: so say its leader, or its ledger.
@@ -61,26 +62,30 @@ Result<Place> if_ended(const Error& error) {
     return Place{.ended = error.sentence()};
 }
 
-// What may pass is unavailable: a leader is lost, or the ledger is behind it.
+// What may pass is unavailable: a leader is lost, or a node of the generation has not come back.
 Result<Place> place_of(AskedJob& job, int rank, Duration within) {
     const auto status = job.status(within);
     if (!status) return if_ended(status.error());
     if (status->has_ended()) return Place{.ended = end_sentence(*status)};
     if (status->generation() < 0)
         return Error(ErrorCode::not_found, "the job has no workers yet; " + status->waiting_for());
-    if (const auto looked = job.look_again(); !looked) return if_ended(looked.error());
-    const rendezvous::Assignment& now = job.job().newest->assignment;
-    const std::string generation = "generation " + std::to_string(now.generation.value);
-    if (now.generation.value < status->generation())
-        return Error(ErrorCode::unavailable, "the ledger " + job.job().path + " still shows " +
-                                                 generation + " of " +
-                                                 std::to_string(status->generation()));
-    for (const rendezvous::Member& member : now.members)
-        if (rank >= member.rank_offset && rank - member.rank_offset < member.offer.slots)
-            return Place{member.node.name, member.offer, now.generation.value, now.cause};
-    return Error(ErrorCode::not_found, "there is no rank " + std::to_string(rank) + ": " +
-                                           generation + " has ranks 0 to " +
-                                           std::to_string(now.world_size - 1));
+    const std::string generation = "generation " + std::to_string(status->generation());
+    for (const control::Node& node : status->nodes()) {
+        const int first = node.first_rank();
+        if (first < 0 || rank < first || rank - first >= node.workers()) continue;
+        if (node.port() == 0)
+            return Error(
+                ErrorCode::unavailable,
+                node.name() + ": " +
+                    (node.why().empty() ? "it is not known where it answers" : node.why()));
+        return Place{.node = node.name(),
+                     .at = {node.address(), static_cast<std::uint16_t>(node.port())},
+                     .generation = status->generation(),
+                     .cause = status->cause()};
+    }
+    return Place{.generation = status->generation(),
+                 .lacked = "there is no rank " + std::to_string(rank) + ": " + generation +
+                           " has ranks 0 to " + std::to_string(status->world_size() - 1)};
 }
 
 // An error of a node: asking again may help, or not.
@@ -94,7 +99,7 @@ Error error_of(const Place& place, const grpc::Status& status) {
 }
 
 Result<AskedJob::Connection> connect(const AskedJob& job, const Place& place, Duration limit) {
-    auto connection = job.connect_to(place.offer, std::min(limit, kOneNode));
+    auto connection = job.connect_to(place.at, std::min(limit, kOneNode));
     if (!connection)
         return Error(connection.error().code(),
                      place.node + " does not answer: " + connection.error().sentence());
@@ -138,12 +143,22 @@ class Logs {
         if (!place->ended.empty() && !has_begun()) return Error(ErrorCode::not_found, place->ended);
         is_over_ = !place->ended.empty();
         if (is_over_) say("job ended", place->ended);
+        if (!place->lacked.empty()) return wait_for_rank(*place);
         const bool waits = has_ended_ && place->generation <= generation_;
         if (waits) be_patient();
         if (waits || is_over_) return {};
         auto connection = connect(job_, *place, until_ - boot_now());
         if (!connection) return connection.error();
         return read(*place, **connection);
+    }
+
+    // A smaller generation may be followed by one that has the rank again.
+    Result<> wait_for_rank(const Place& place) {
+        if (!has_begun()) return Error(ErrorCode::not_found, place.lacked);
+        if (std::exchange(lacked_in_, place.generation) != place.generation)
+            say("rank missing", place.lacked + "; waiting for a generation that has it");
+        be_patient();
+        return {};
     }
 
     Result<> read(const Place& place, rendezvous::OperatorConnection& from) {
@@ -238,6 +253,7 @@ class Logs {
     const bool is_json_;
     bool is_read_ = true;                   // the reader is there
     std::int64_t generation_ = -1;          // that was read last
+    std::int64_t lacked_in_ = -1;           // generation that is known to lack the rank
     bool has_ended_ = false;                // it has
     bool is_over_ = false;                  // the job is
     Time until_ = boot_now() + kAskedOnce;  // what passes is waited for
@@ -286,7 +302,8 @@ Result<std::string> stacks_text(const CtlCall& call, int rank, const Place& plac
 Result<std::string> stacks_once(const CtlCall& call, AskedJob& job, int rank, Time until) {
     const auto place = place_of(job, rank, kAskedOnce);
     if (!place) return place.error();
-    if (!place->ended.empty()) return Error(ErrorCode::not_found, place->ended);
+    for (const std::string& none : {place->ended, place->lacked})
+        if (!none.empty()) return Error(ErrorCode::not_found, none);
     const auto connection = connect(job, *place, until - boot_now());
     if (!connection) return connection.error();
     control::StacksRequest request;

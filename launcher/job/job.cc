@@ -22,6 +22,7 @@
 #include "launcher/job/job_voice.h"
 #include "launcher/job/leave_together.h"
 #include "launcher/job/meeting_point.h"
+#include "launcher/job/pointer_file.h"
 #include "launcher/plan/check_plan.h"
 #include "launcher/report/failure_json.h"
 #include "launcher/report/tell_failure.h"
@@ -139,6 +140,7 @@ class Job {
             auto begun = ledger_.begin(config, [this] { tell_secrets_the_folder(); });
             if (!begun) return begun;
         }
+        pointer_.write(point, voice_.log());
         service_.emplace(
             loop_, std::move(point.listener), std::move(config), ledger_.ledger(),
             [this](const Note& note) { say_as_leader(note); },
@@ -267,6 +269,7 @@ class Job {
         // not be ended.
         if (slurm_ && service_ && service_->leads()) slurm_->end_if_headless();
         if (service_ && service_->leads() && ledger_.is_spent(ending)) ledger_.remove(kFlushLimit);
+        pointer_.remove(kFlushLimit);
         // A stderr that took nothing before is not waited for a second time.
         if (unread.err == 0) voice_.err().flush(kFlushLimit);
         if (leader_) leave_with(leader_);
@@ -338,6 +341,7 @@ class Job {
     std::optional<JobInSlurm> slurm_;
     std::optional<rendezvous::Secrets> secrets_;  // empty in a job of one node
     JobLedger ledger_{loop_, files_, plan_, input_.ledger_access, voice_.log()};
+    PointerFile pointer_{files_, plan_};
     std::optional<rendezvous::Service> service_;
     std::optional<EventProgram> events_;
     boost::asio::steady_timer last_{loop_};

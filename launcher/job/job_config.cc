@@ -42,6 +42,7 @@ rendezvous::MachineConfig machine_config(const JobInput& input, const rendezvous
     // The difference between the two clocks, so that a pure machine can still print times of day.
     config.to_day = day_now() - boot_now().time_since_epoch();
     config.status_every = plan.status_every;
+    config.grace = plan.grace.final_stop;
     if (plan.job_end) config.ends = std::chrono::seconds(*plan.job_end);
     return config;
 }

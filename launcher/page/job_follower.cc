@@ -84,12 +84,13 @@ void JobFollower::State::watch(AskedJob::Stub& stub) {
 void JobFollower::State::ask() {
     for (;;) {
         std::chrono::seconds wait = kAskAgain;
-        if (const auto stub = job.connect(kOneTry)) {
+        if (const auto stub = job.connect(kOneTry, AskedJob::NobodyLeads::tell)) {
             watch(**stub);
         } else {
             const PageView::Link link = link_after(stub.error(), job.job());
             if (link != PageView::Link::lost) wait = kLookAgain;
-            tell_link(link, stub.error().sentence());
+            const bool nobody = stub.error().code() == ErrorCode::timed_out;
+            tell_link(link, (nobody ? "nobody leads now: " : "") + stub.error().sentence());
         }
         job.drop();
         std::this_thread::sleep_for(wait);
@@ -131,12 +132,11 @@ void JobFollower::start() {
 }
 
 std::optional<LedgerNews> read_ledger(const FoundJob& job, std::int64_t newest) {
-    auto survey = survey_ledgers(job.path);
-    if (!survey || survey->jobs.empty()) return std::nullopt;
-    LedgerNews news{std::move(survey->jobs.front()), {}};
-    if (news.job.mark != job.mark && job.mark != 0) return std::nullopt;
+    auto found = look_again(job);
+    if (!found || !found->has_ledger()) return std::nullopt;
+    LedgerNews news{std::move(*found), {}};
     if (!news.job.newest || news.job.newest->number.value == newest) return std::nullopt;
-    auto history = rendezvous::read_history(news.job.path, news.job.mark);
+    auto history = history_of(news.job);
     if (history)
         news.history = std::move(*history);
     else

@@ -157,8 +157,9 @@ PageAnswer PageDoor::refusal(int status, std::string_view sentence) const {
 
 PageDoor::Right PageDoor::right_of(const PageRequest& request) const {
     const std::string_view path = path_of(request.target);
-    if (path == "/" && request.target.size() > 1)
-        if (const auto given = named_part(std::string_view(request.target).substr(2), "token", '&'))
+    if (path.size() < request.target.size())
+        if (const auto given =
+                named_part(std::string_view(request.target).substr(path.size() + 1), "token", '&'))
             return rendezvous::same_mac(percent_decoded(*given), token_) ? Right::query
                                                                          : Right::none;
     const auto claims = values(request, "authorization");
@@ -222,7 +223,8 @@ PageAnswer PageDoor::answer(const PageRequest& request) const {
         answer.headers.emplace_back("Allow", "GET");
         return answer;
     }
-    if (right == Right::query) {
+    // A browser that opens the page goes on with a cookie.
+    if (right == Right::query && path_of(request.target) == "/") {
         PageAnswer answer = refusal(303, "see " + path_);
         answer.headers.emplace_back("Location", path_);
         answer.headers.emplace_back("Set-Cookie", cookie_name_ + "=" + cookie_ +

@@ -7,7 +7,8 @@
 //
 //   /?token=TOKEN        ──▶ 303 to /s-…/ with a cookie; the token leaves the address bar
 //   /s-…/ with cookie    ──▶ page, events, metrics, status.json, history.json
-//   /metrics, … with "Authorization: Bearer TOKEN" ──▶ the same, for programs
+//   /metrics, … with "Authorization: Bearer TOKEN", or /metrics?token=TOKEN ──▶ the same, for
+//                            programs
 //
 // Login nodes are shared, and a browser sends its cookies to all ports of a host. So the cookie
 // belongs to a path that nobody else can guess, and neither cookie nor path is the token.

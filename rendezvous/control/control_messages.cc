@@ -12,6 +12,8 @@ void set(control::Node& to, const NodeStatus& node) {
     to.set_workers(node.workers);
     to.set_heard(node.heard.count());
     to.set_step(node.step);
+    to.set_address(node.address);
+    to.set_port(node.port);
 }
 
 }  // namespace
@@ -40,6 +42,7 @@ control::StatusReply to_reply(const JobStatus& job, const std::optional<Ending>&
     reply.set_standstill(job.standstill);
     reply.set_ended_by(job.ended_by);
     if (job.ends) reply.set_ends(job.ends->count());
+    if (job.kills) reply.set_kills(job.kills->count());
     for (const NodeStatus& node : job.nodes) set(*reply.add_nodes(), node);
     if (ended) {
         reply.mutable_ended()->set_code(ended->code);

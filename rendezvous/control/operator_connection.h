@@ -6,6 +6,10 @@
 //                                    ├──▶ Elsewhere: call that one (8 times at most)
 //                                    └──▶ Refused, or no proof
 //
+// A node that is silent holds nobody up: after 50 ms the next one is called, too. When all have
+// been called, and one of the job knows no leader, or waits as we do for one that is silent for a
+// second, nobody leads now, and that is the answer.
+//
 // Thread: open() blocks its caller. Afterwards a thread of this object carries the bytes until it
 // is destroyed. The stub may be used by any thread. A leader that is frozen or cut off is noticed
 // within 20 s: what waits for it ends with UNAVAILABLE.
@@ -31,8 +35,9 @@ class OperatorConnection {
         Operate opening;                // who asks, for which job, and for a leader or this node
         bool one_node = false;          // `nodes` are addresses of one node, not all reachable
     };
-    // Possible errors: unavailable (no leader of the job answers; the sentence has each node's
-    // reason), refused (all that answer refuse, or do not prove themselves: it is the secret).
+    // Possible errors: unavailable (no node of the job answers; the sentence has each one's
+    // reason), timed_out (nodes of the job answer, and none of them leads now), refused (all that
+    // answer refuse, or do not prove themselves: it is the secret).
     static Result<std::unique_ptr<OperatorConnection>> open(Target target, Duration limit);
     ~OperatorConnection();
     OperatorConnection(const OperatorConnection&) = delete;

@@ -50,6 +50,8 @@ namespace {
 
 // Callers at the gate: all nodes of a large job come at once, of several jobs too.
 constexpr std::size_t kRoom = 16384;
+// In a sentence.
+constexpr std::size_t kRunsNamed = 8;
 // The command is not known here, so all commands of a run are one.
 constexpr const char* kDigest = "rendezvous";
 
@@ -87,13 +89,8 @@ Jobs::~Jobs() = default;
 void Jobs::came(std::shared_ptr<Link> link, ToLeader first) {
     const Hello* caller = caller_of(first);
     if (!caller) return link->drop();  // without a Hello nothing says which job is meant
-    // It would have to name a run, and its ledger's folder does not say which one that is.
-    if (std::holds_alternative<Operate>(first)) {
-        link->promote(kNodeFrameLimit, {[](std::string_view) {}, [](const Error&) {}});
-        link->send(encode(ToNode(Refused{
-            "a rendezvous outside the job answers no operator; use Slurm's commands (scancel)"})));
-        return link->finish();
-    }
+    if (std::holds_alternative<Operate>(first))
+        return operator_came(std::move(link), std::move(first));
     const Hello hello = *caller;
     auto found = jobs_.find(hello.run_id);
     // A new node begins the job anew, with its own limits.
@@ -124,6 +121,32 @@ void Jobs::came(std::shared_ptr<Link> link, ToLeader first) {
                                     },
                                     [](const Error&) {}});
     job->waiting.emplace_back(std::move(link), std::move(first));
+}
+
+void Jobs::operator_came(std::shared_ptr<Link> link, ToLeader first) {
+    const std::string& id = caller_of(first)->run_id;
+    const auto named = id.empty() && jobs_.size() == 1 ? jobs_.begin() : jobs_.find(id);
+    if (named != jobs_.end() && named->second->service)
+        return named->second->service->admit(std::move(link), std::move(first));
+    link->promote(kNodeFrameLimit, {[](std::string_view) {}, [](const Error&) {}});
+    link->send(encode(ToNode(Refused{why_no_run(id)})));
+    link->finish();
+}
+
+std::string Jobs::why_no_run(const std::string& run_id) const {
+    if (jobs_.contains(run_id)) return "the ledger of this run is just being opened; ask again";
+    if (jobs_.empty()) return "no job meets here now";
+    std::string ids;
+    std::size_t named = 0;
+    for (const auto& [id, job] : jobs_) {
+        if (++named > kRunsNamed) break;
+        ids += (ids.empty() ? "" : ", ") + id;
+    }
+    if (jobs_.size() > kRunsNamed)
+        ids += " and " + std::to_string(jobs_.size() - kRunsNamed) + " more";
+    return (run_id.empty() ? std::to_string(jobs_.size()) + " jobs meet here"
+                           : "no run \"" + run_id + "\" meets here") +
+           "; name one with --rdzv-id: " + ids;
 }
 
 // Begins a job. Null if that is not possible; the node's connection is closed, and it calls again

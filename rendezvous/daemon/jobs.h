@@ -9,6 +9,8 @@
 // Nothing that a caller says before its proof begins or changes a job: one gate stands before all
 // of them (gate.h).
 //
+// An operator asks one of the jobs, by its run id; where there is only one, he need not name it.
+//
 // A job's limits are those of its first Hello; nodes with other limits are logged. There are at
 // most kMostJobs jobs. Jobs that never began, and to which nobody is connected, make room for
 // others and begin anew with the next node of their run id.
@@ -57,6 +59,8 @@ class Jobs {
     struct Job;
 
     void came(std::shared_ptr<Link> link, ToLeader first);
+    void operator_came(std::shared_ptr<Link> link, ToLeader first);
+    std::string why_no_run(const std::string& run_id) const;
     Job* begin(const Hello& hello);
     void opened(const std::string& run_id, std::uint64_t number,
                 Result<std::unique_ptr<Ledger>> ledger);

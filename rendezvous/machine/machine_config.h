@@ -35,6 +35,9 @@ struct MachineConfig {
     // Added to a Time of this node, it gives the time since 1970, for reports.
     Duration to_day{};
     std::optional<Duration> ends = {};  // when the job's time is over: since 1970
+    // How long workers have for a last snapshot when the job is stopped (--shutdown-timeout);
+    // nothing: not known, outside the job.
+    std::optional<Duration> grace = {};
     Duration status_every{};  // a line on how the job stands after so long a silence; 0: never
 };
 

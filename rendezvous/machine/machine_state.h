@@ -246,6 +246,8 @@ struct MachineState {
     // operating.cc: what operators ask for
     void on_operated(Time now, const Operated& asked);
     Answered stop_for(Time now, const std::string& by);
+    std::optional<Time> kills_at() const;
+    std::string time_to_kill(Time now) const;
     Answered stop_after_snapshot_for(Time now, const std::string& by);
     Answered snapshot_for(Time now, const std::string& by);
     void look_for_snapshot(Time now);

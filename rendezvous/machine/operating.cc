@@ -6,6 +6,7 @@
 #include "base/overload.h"
 #include "rendezvous/machine/machine_state.h"
 #include "rendezvous/model/node_name.h"
+#include "rendezvous/model/operator_stop.h"
 #include "rendezvous/rules/late_joiner.h"
 #include "rendezvous/rules/limit_change.h"
 
@@ -40,12 +41,28 @@ Answered MachineState::stop_for(Time now, const std::string& by) {
         if (stop.is_asked()) withdraw_requeue(asked);
         const std::string why = end.is_decided() ? end.ending()->sentence : "its end is recorded";
         return {requeued && !end.requeues() ? Answer::done : Answer::already,
-                "the job is ending already: " + why};
+                "the job is ending already: " + why + time_to_kill(now)};
     }
-    const std::string sentence = "stopped by " + by + " with ddpctl";
-    begin_stop(now, asked, sentence);
+    begin_stop(now, asked, operators_stop(by));
     stop_all(now);
-    return {Answer::done, "the job stops; its workers have their time to write a snapshot"};
+    return {Answer::done, "the job stops; its workers have " +
+                              (config.grace ? to_text(*config.grace) : std::string("their time")) +
+                              " to write a snapshot"};
+}
+
+// "; what still runs is killed in 12.0 s"; empty where nobody knows.
+std::string MachineState::time_to_kill(Time now) const {
+    const auto at = kills_at();
+    if (!at || !holding()) return {};
+    return "; what still runs is killed in " + to_text(std::max(*at - now, Duration{}));
+}
+
+// The nodes count from when they get the Stop, which is a moment later. Before the time limit each
+// node has a time of its own.
+std::optional<Time> MachineState::kills_at() const {
+    const auto since = stop.asked_at(StopCause::signal);
+    if (!since || !config.grace) return std::nullopt;
+    return *since + *config.grace;
 }
 
 // The generation is named, so a request that is repeated cannot end the one that follows.

@@ -42,6 +42,7 @@ JobStatus MachineState::status(Time now) const {
     job.snapshot_asked = snapshot_asked();
     if (const auto regrouping = stop.regrouping()) job.stopping = *regrouping;
     if (stop.is_asked() && end.is_decided()) job.stopping = end.ending()->sentence;
+    if (const auto at = kills_at(); at && holding()) job.kills = day(*at);
     if (any_generation()) {
         job.cause = top()->assignment.cause;
         job.world_size = top()->assignment.world_size;
@@ -125,6 +126,8 @@ NodeStatus MachineState::state_of(const std::string& name, const NodeState* node
     };
     if (node) {
         status.workers = node->offer.slots;
+        status.address = node->offer.address;
+        status.port = node->offer.service_port;
         status.step = node->beat.step;
     }
     if (record.is_drained(name)) return is(State::drained, "an operator has taken it out");

@@ -32,6 +32,9 @@ struct NodeStatus {
     int first_rank = -1;  // of a member of the newest generation; else -1
     int workers = 0;      // that it runs or would run; 0: not known
     Duration heard{};     // its last word; 0: it is connected, or has never called
+    // Where it answers about its workers; empty and 0: not known, or nowhere.
+    std::string address = {};
+    std::uint16_t port = 0;
     std::int64_t step = -1;
     bool operator==(const NodeStatus&) const = default;
 };
@@ -57,6 +60,7 @@ struct JobStatus {
     std::string standstill;  // who waits for whom, as the log has it; empty: workers move
     std::string ended_by;    // what has ended that generation; empty: nothing, or it is complete
     std::optional<Duration> ends;   // when the job's time is over, where that is known
+    std::optional<Duration> kills;  // when a stop kills what still runs, where that is known
     std::vector<NodeStatus> nodes;  // by name
     bool operator==(const JobStatus&) const = default;
 };

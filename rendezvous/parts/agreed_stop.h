@@ -16,6 +16,10 @@ class AgreedStop {
     // ---- the job is to end
     void begin(const StopAsked& asked, Time now);
     bool is_asked() const { return asked_.has_value(); }
+    // When a stop for this cause was asked for; nothing: it was not.
+    std::optional<Time> asked_at(StopCause cause) const {
+        return asked_ && asked_->cause == cause ? std::optional(since_) : std::nullopt;
+    }
     // The requeue is in progress. Slurm itself then signals all workers, and that signal must not
     // withdraw the requeue.
     void requeues() { requeueing_ = true; }

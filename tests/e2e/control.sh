@@ -76,6 +76,17 @@ clean_up() { kill "$events" 2>/dev/null; }
 wait_until 30 has "$work/events.out" 'generation 0 runs' || fail "no event"
 node three 2 "$at" "${options[@]}" --join-interval=1 "${worker[@]}"
 
+say "a reader that has gone ends who follows, though nothing happens; a closed standard output is said"
+for command in 'events -f' 'top --every=1000'; do
+    # shellcheck disable=SC2016,SC2086
+    timeout 20 bash -c '"$@" | head -n 1 >/dev/null' - "$ddpctl" $command --ledger="$ledger" --secret-file="$work/ours" ||
+        fail "$command does not end with its reader"
+done
+code=0
+"$ddpctl" status --ledger="$ledger" --secret-file="$work/ours" >&- 2>"$work/ctl.err" || code=$?
+expect_code 69
+expect_in "$work/ctl.err" 'standard output is closed'
+
 say "a restart by an operator uses up no restart, and is named"
 newest() { ctl status --json && sed -n 's/^  "generation": \([0-9]*\),/\1/p' "$work/ctl.out"; }
 before=$(newest)
@@ -115,6 +126,7 @@ wait_until 40 says status '^n2 +drained' || fail "the next leader does not know 
 expect_in "$work/ctl.out" 'waiting for'
 ctl stop
 expect_code 0
+expect_in "$work/ctl.out" 'its workers have 30.0 s to write a snapshot'
 for name in two three; do
     join "$name" 60
     expect_code 143
@@ -191,6 +203,8 @@ kill -KILL "${pid[one]}"
 wait_until 40 runs_generation '[2-9]' || fail "two nodes do not go on"
 expect_in "$work/ctl.out" '^limits      2 to 3 nodes'
 expect_in "$work/ctl.out" 'restarts    0 of 7 used'
+"$ddpctl" history --ledger="$ledger/$id" >"$work/ctl.out" || fail "no history"
+expect_in "$work/ctl.out" 'generation 1: .*; limits set with ddpctl: 2 to 3 nodes, 7 restarts$'
 wait_until 60 trains || fail "no training"
 
 say "a stop after a snapshot"
@@ -207,6 +221,12 @@ after=$(cat "$work"/{two,three}.err | sed -n 's/.*after the snapshot of step \([
 ((after > before)) || fail "the snapshot of step $after is not newer than $before"
 join one 10
 expect_nothing_left 5
+
+say "what an operator has stopped is forgotten without force"
+code=0
+"$ddpctl" forget --ledger="$ledger" "$id" >"$work/ctl.out" 2>&1 || code=$?
+expect_code 0
+expect_in "$work/ctl.out" "^removed $id: "
 
 say "a stop after a snapshot that is asked for before there is a generation"
 id=$mark.6
@@ -254,6 +274,45 @@ wait_until 10 runs_generation 0 || fail "the job does not run any more"
 ctl stop
 expect_code 0
 for name in one two; do join "$name" 60; expect_code 143; done
+expect_nothing_left 5
+
+say "a job with its ledger in memory is found by the word that it leaves in the working directory"
+mkdir "$work/here" "$work/elsewhere"
+cd "$work/here"
+id=$mark.8
+at=$(free_port)
+for i in 0 1; do
+    HOST_NAME=n$((i + 1)) start "${names[i]}" --node-rank=$i --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$id" --nnodes=2 \
+        --lease=2 --secret-file="$work/ours" "${worker[@]}"
+done
+# Runs ddpctl where it is, without an address: arguments…
+here() {
+    code=0
+    timeout 60 "$ddpctl" "$@" --secret-file="$work/ours" >"$work/ctl.out" 2>"$work/ctl.err" </dev/null || code=$?
+}
+here_runs() { here status && has "$work/ctl.out" '^generation  0 runs'; }
+wait_until 30 here_runs || fail "it is not found"
+expect_in "$work/ctl.out" '^n2 +running'
+here jobs
+expect_in "$work/ctl.out" "^$id +runs or has run; ask it"
+here stacks 1
+expect_code 0
+expect_in "$work/ctl.out" '^rank 1 of generation 0: process [0-9]+ on n2'
+here history
+expect_code 1
+expect_in "$work/ctl.err" 'the ledger of this job is in memory'
+cd "$work/elsewhere"
+here status
+expect_code 1
+expect_in "$work/ctl.err" 'go to the folder .* give --ledger=PATH or .*--rdzv-endpoint=HOST:PORT'
+here status --rdzv-endpoint=127.0.0.1:1
+expect_code 69
+expect_in "$work/ctl.err" 'nobody answers at 127.0.0.1:1 \(Connection refused\): .*ddpctl history'
+here stop --rdzv-endpoint="127.0.0.1:$at"
+expect_code 0
+for name in one two; do join "$name" 60; expect_code 143; done
+[[ ! -e $work/here/.ddprun ]] || fail "left: $(ls -A "$work/here/.ddprun")"
+cd "$work"
 expect_nothing_left 5
 
 say "a job of one node answers, too; nobody can join it, and with --identity=none it answers nobody"

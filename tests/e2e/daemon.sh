@@ -4,7 +4,7 @@
 # itself is restarted and stopped.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 source "$e2e/daemon_common.sh"
-need_built ddprun ddprun-rendezvous
+need_built ddprun ddprun-rendezvous ddpctl
 
 # Starts one node of a job: name, run id, more options and the worker. is_host=0: the node serves no rendezvous itself.
 node() {
@@ -144,6 +144,42 @@ start_daemon --listen="127.0.0.1:$at"
 expect_both memory 69
 expect_in "$work/memory.one.err" 'was restarted with the ledger in memory; --ledger=directory:PATH or'
 (($(grep -c 'refused a node' "$work/daemon.err") == 2)) || fail "a node was refused more than once"
+stop_daemon TERM
+start_daemon
+
+say "an operator asks a run by its id, and the nodes of its ranks; in its working directory he needs no address"
+(umask 077; head -c 32 /dev/urandom | base64 >"$work/ours")
+stop_daemon TERM
+start_daemon --secret-file="$work/ours"
+# Runs ddpctl: arguments… Sets code; output in $work/ctl.out and ctl.err.
+ctl() {
+    code=0
+    timeout 60 "$bin/ddpctl" "$@" --secret-file="$work/ours" >"$work/ctl.out" 2>"$work/ctl.err" </dev/null || code=$?
+}
+mkdir "$work/here"
+cd "$work/here"
+node asked.one asked --nnodes=2 --node-rank=0 --secret-file="$work/ours" sleep 311
+node asked.two asked --nnodes=2 --node-rank=1 --secret-file="$work/ours" sleep 311
+asked_runs() { ctl status "$@" && has "$work/ctl.out" '^generation  0 runs since .* with 4 workers'; }
+wait_until 20 asked_runs --rdzv-endpoint="127.0.0.1:$at" || fail "the only run is not found"
+asked_runs || fail "it is not found in its working directory"
+ctl stacks 3
+expect_code 0
+both other --secret-file="$work/ours" sleep 312
+other_runs() { ctl status --rdzv-endpoint="127.0.0.1:$at" --rdzv-id=other && has "$work/ctl.out" '^generation  0 runs'; }
+wait_until 20 other_runs || fail "the run other is not found"
+ctl status --rdzv-endpoint="127.0.0.1:$at"
+expect_code 69
+expect_in "$work/ctl.err" '2 jobs meet here; name one with --rdzv-id: asked, other'
+ctl stop --rdzv-endpoint="127.0.0.1:$at" --rdzv-id=other
+expect_code 0
+expect_both other 143
+asked_runs || fail "the other run was stopped, too"
+ctl stop
+expect_code 0
+expect_both asked 143
+[[ ! -e .ddprun ]] || fail "left: $(ls -A .ddprun)"
+cd "$work"
 stop_daemon TERM
 start_daemon
 

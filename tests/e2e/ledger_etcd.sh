@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Two nodes whose ledger is a real etcd, which is killed, frozen and started again during the job.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-need_built ddprun ddprun-rendezvous
+need_built ddprun ddprun-rendezvous ddpctl
 need_program etcd
 need_program etcdctl
 
@@ -72,6 +72,23 @@ expect_both 0
 up 1 || fail "there was no generation 1"
 (($(keys "$mark.1") == 3)) || fail "not two generations and an end in etcd"
 expect_not_in "$work/one.err" 'cannot find the ledger'
+
+say "ddpctl reads ledgers in etcd"
+ctl() { code=0; timeout 60 "$bin/ddpctl" "$@" >"$work/ctl.out" 2>"$work/ctl.err" </dev/null || code=$?; }
+ctl jobs --ledger="etcd:127.0.0.1:$etcd_port"
+expect_code 0
+expect_in "$work/ctl.out" "^$mark.1 +succeeded +1 +1 "
+ctl history --ledger="etcd:127.0.0.1:$etcd_port"
+expect_code 0
+expect_in "$work/ctl.out" "^$mark.1: succeeded\$"
+expect_in "$work/ctl.out" 'generation 1: 2 nodes, .*cause: .*exited with 9'
+expect_in "$work/ctl.out" 'restarts by cause: 1 failed worker'
+ctl status --ledger="etcd:127.0.0.1:$etcd_port/$mark.1"
+expect_code 1
+expect_in "$work/ctl.err" 'the job has ended with code 0'
+ctl jobs --ledger=etcd:127.0.0.1:9
+expect_code 69
+expect_in "$work/ctl.err" '127.0.0.1:9: .*Connection refused'
 
 say "a worker crashes while etcd is down: the log says so, and the job continues when etcd is back"
 begin "$mark.2"

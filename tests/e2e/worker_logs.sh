@@ -258,3 +258,22 @@ ctl logs 1
 expect_code 1
 expect_in "$work/ctl.err" 'the job has ended with code 143'
 expect_nothing_left 5
+
+say "a generation without the rank is waited out, until the job ends"
+start_job "$mark.2" --nnodes=1:2
+pattern='^rank 1 step [1-9]'
+wait_until 40 logs_have 1 || fail "no lines of rank 1"
+follow small 1
+wait_until 20 has "$work/small.out" 'rank 1 step' || fail "nothing to follow"
+kill -KILL "$(ddprun_on n2)"
+wait_until 60 has "$work/small.err" 'there is no rank 1: generation 1 has ranks 0 to 0; waiting for a generation' ||
+    fail "it is not said that the rank is missing"
+ctl stop
+expect_code 0
+join n1 60
+expect_code 143
+wait_until 20 ended "${reader[small]}" || fail "it does not end with the job"
+wait "${reader[small]}" || fail "it ends with $?"
+expect_in "$work/small.err" 'the job has ended with code 143'
+join n2 10
+expect_nothing_left 5

@@ -33,8 +33,9 @@ foreach(library ${own})
   if(type STREQUAL "STATIC_LIBRARY")
     set_property(TARGET ${library} PROPERTY POSITION_INDEPENDENT_CODE ON)
     target_compile_options(${library} PRIVATE -fno-semantic-interposition)
-    # What a program does before main() is not for a library: standard_streams.cc.
-    list(APPEND objects $<FILTER:$<TARGET_OBJECTS:${library}>,EXCLUDE,standard_streams> ${${library}_KERNELS})
+    # What a program does before main() is not for a library (standard_streams.cc), nor who asks it (print_text.cc).
+    list(APPEND objects $<FILTER:$<TARGET_OBJECTS:${library}>,EXCLUDE,standard_streams|print_text>
+         ${${library}_KERNELS})
   endif()
 endforeach()
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launcher/ctl/recorded_status.h"
 #include "tests/rendezvous/control/status_examples.h"
 
 namespace ddprun::launcher {
@@ -11,6 +12,7 @@ namespace {
 
 using namespace rendezvous::examples;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 using testing::Not;
 
 TEST(StatusText, ShowsAJobThatRuns) {
@@ -65,9 +67,50 @@ TEST(TopText, FitsIntoThePage) {
     EXPECT_THAT(text, HasSubstr("progress    step 1200, 3.25 steps a second\n"));
     EXPECT_LT(std::ranges::count(text, '\n'), 15);
     EXPECT_THAT(text, HasSubstr("nodes more\n"));
-    // A page that is too small has the beginning.
-    EXPECT_EQ(top_text(job, std::nullopt, 2), "job         8812, led by n1\n");
+    // A page that is too small has the beginning, and says that there is more.
+    EXPECT_THAT(top_text(job, std::nullopt, 3),
+                MatchesRegex("job         8812, led by n1\n… [0-9]+ more lines: this window is too "
+                             "low\n"));
+    for (const std::size_t rows : {1, 2, 3, 4, 7})
+        EXPECT_EQ(std::ranges::count(top_text(job, std::nullopt, rows), '\n'), rows - 1);
+    EXPECT_THAT(top_text(job, std::nullopt, 15), Not(HasSubstr("too low")));
     EXPECT_THAT(top_text(job, std::nullopt, 0), Not(HasSubstr("steps a second")));
+}
+
+// A stop is under way; what runs in 12 s from now is killed.
+TEST(StatusText, SaysHowLongAStopGivesTheWorkers) {
+    control::StatusReply job = running();
+    job.set_stopping("stopped by alice@login1 with ddpctl");
+    job.set_kills(kNow + 12 * kSecond);
+    EXPECT_THAT(status_text(job), HasSubstr("stopping    stopped by alice@login1 with ddpctl; what "
+                                            "still runs is killed in 12 s\n"));
+}
+
+// What the ledger tells while nobody leads.
+TEST(StatusText, SaysThatNobodyLeads) {
+    FoundJob found{"lab.1.0", ".ddprun/lab.1.0"};
+    found.newest.emplace();
+    found.newest->leader.name = "n1";
+    found.newest->assignment.generation = Generation{3};
+    found.newest->assignment.world_size = 4;
+    found.newest->assignment.restarts = 1;
+    found.newest->assignment.max_restarts = 3;
+    found.newest->assignment.members.emplace_back();
+    found.newest->assignment.members.back().node.name = "n1";
+    found.newest->assignment.members.back().offer.slots = 4;
+    const control::StatusReply job = recorded_status(found, "n2 knows no leader", Duration{kNow});
+    EXPECT_TRUE(is_recorded(job));
+    EXPECT_FALSE(is_recorded(running()));
+    EXPECT_EQ(status_text(job),
+              "job         lab.1.0, led by nobody now\n"
+              "generation  3 of 4 workers, the newest that is recorded\n"
+              "waits       nobody leads now; n1 has led; the other nodes wait until its lease is "
+              "over, then one of them leads (n2 knows no leader); ask again\n"
+              "restarts    1 of 3 used\n"
+              "NODE  STATE     RANKS  WHY\n"
+              "n1    recorded  0-3\n");
+    EXPECT_THAT(status_json(job), HasSubstr("\"leader\": null"));
+    EXPECT_THAT(status_json(job), HasSubstr("\"phase\": \"nobody leads\""));
 }
 
 TEST(StepRate, IsThatOfTheLastHalfMinute) {

@@ -82,6 +82,17 @@ TEST(PageDoor, ShowsEachThingToAProgramWithTheToken) {
     EXPECT_EQ(door().answer(with_token("")).status, 404);
 }
 
+// As programs ask that cannot send a header. Only the page makes a cookie of it.
+TEST(PageDoor, TakesTheTokenInTheQueryOfEveryPath) {
+    const std::string token = "?a=b&token=0123%2b%2F456789abcdef%3d";
+    const PageAnswer metrics = door().answer(get("/metrics" + token));
+    EXPECT_EQ(metrics.content, PageContent::metrics);
+    EXPECT_EQ(header(metrics, "Set-Cookie"), "");
+    EXPECT_EQ(door().answer(get("/status.json" + token)).content, PageContent::status_json);
+    EXPECT_EQ(door().answer(get("/nothing" + token)).status, 404);
+    EXPECT_EQ(door().answer(get("/" + token)).status, 303);
+}
+
 // Everybody without the token gets the same, whatever there is.
 TEST(PageDoor, TellsNothingToWhoHasNoToken) {
     const std::string first = door().answer(get("/")).body;
@@ -93,7 +104,9 @@ TEST(PageDoor, TellsNothingToWhoHasNoToken) {
         get("/?token=0123"),
         get("/?token=0123%2b%2F456789abcdef%3e"),
         get("/?token=%"),
-        get("/metrics?token=0123%2b%2F456789abcdef%3d"),
+        get("/metrics?token=0123%2b%2F456789abcdef%3e"),
+        get("/metrics?a=b"),
+        get(door().path() + "?token=0123"),
         get("/metrics", {{"Authorization", "Basic " + std::string(kToken)}}),
         get("/metrics", {{"Authorization", "Bearer"}}),
         get("/metrics", {{"Authorization", "Bearer " + std::string(kToken) + "x"}}),

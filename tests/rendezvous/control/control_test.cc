@@ -59,11 +59,41 @@ TEST(Control, ADormantNodeSaysWhereTheLeaderIs) {
     Job leader, dormant(given(kSecret), false);
     const auto nobody = open(dormant);
     ASSERT_FALSE(nobody);
+    EXPECT_EQ(nobody.error().code(), ErrorCode::timed_out) << "the job answers, and nobody leads";
     EXPECT_THAT(nobody.error().sentence(), HasSubstr("knows no leader now"));
     dormant.hears(leader);
     auto alice = open(dormant);
     ASSERT_TRUE(alice) << alice.error();
     EXPECT_EQ(status(**alice).phase(), "gathering");
+}
+
+// The host of the first one is gone, or its ddprun is frozen: it takes the connection, and is
+// silent. All of the time that there is would not be enough for its answer.
+TEST(Control, ASilentNodeHoldsNobodyUp) {
+    asio::io_context loop;
+    const auto silent = listener(loop);
+    const CallTarget first{"127.0.0.1", silent.local_endpoint().port()};
+    Job leader, dormant(given(kSecret), false);
+    const auto opened = [&](const Job& second) {
+        return OperatorConnection::open(
+            {{first, {"127.0.0.1", second.port()}}, given(kSecret), opening()}, 4s);
+    };
+    EXPECT_TRUE(opened(leader));
+    const auto begun = std::chrono::steady_clock::now();
+    const auto nobody = opened(dormant);
+    ASSERT_FALSE(nobody);
+    EXPECT_EQ(nobody.error().code(), ErrorCode::timed_out);
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, 4s)
+        << "it is known before the time is over";
+}
+
+TEST(Control, NamesWhereNobodyAnswers) {
+    const auto nobody =
+        OperatorConnection::open({{{"127.0.0.1", 1}, {"::1", 1}}, given(kSecret), opening()}, 20s);
+    ASSERT_FALSE(nobody);
+    EXPECT_EQ(nobody.error().code(), ErrorCode::unavailable);
+    EXPECT_THAT(nobody.error().sentence(),
+                HasSubstr("nobody answers at 127.0.0.1:1 (Connection refused), [::1]:1 ("));
 }
 
 // The job needs two nodes, and none has come.

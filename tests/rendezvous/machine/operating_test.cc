@@ -75,6 +75,26 @@ TEST(Operating, ARestartEndsTheGenerationAndStandsInTheNextEntry) {
     EXPECT_EQ(s.creating().assignment.restarts, 0) << "an operator uses up no restart";
 }
 
+// Also who asks again is told, and who looks. A stop before the time limit gives each node a time
+// of its own, which the leader does not know.
+TEST(Operating, AStopSaysHowLongTheWorkersHave) {
+    MachineConfig config = Script::config(limits(2, 2));
+    config.grace = sec(30);
+    Script s(config);
+    s.both_run();
+    EXPECT_FALSE(s.status(1.5).kills);
+    EXPECT_THAT(s.step(2, asks(StopJob{})),
+                Contains(HasSubstr("its workers have 30.0 s to write a snapshot")));
+    EXPECT_THAT(s.step(4, asks(StopJob{})),
+                ElementsAre(HasSubstr("already: the job is ending already: stopped by alice@login1 "
+                                      "with ddpctl; what still runs is killed in 28.0 s")));
+    EXPECT_EQ(s.status(4).kills, at(32).time_since_epoch());
+    Script limited(config);
+    limited.both_run();
+    limited.come(2, 1, StopAsked{0, "the time limit", StopCause::time_limit, sec(60), true});
+    EXPECT_FALSE(limited.status(3).kills);
+}
+
 // The answer may be lost with the leader, so the operator's program asks again.
 TEST(Operating, ARestartThatIsRepeatedEndsNoSecondGeneration) {
     Script s(limits(2, 2));
