@@ -23,8 +23,9 @@ struct BackendChoice {
 BackendChoice choose_backend(const std::vector<std::string>& gpus);
 
 // Agrees with the other ranks on a backend, through the group's own part of the store. All ranks
-// must ask for the same one. If Gloo is chosen because NCCL cannot be used, options.note gets the reason. Errors: timed_out (a
-// rank did not come), refused (options ask for NCCL, which cannot be used), unavailable, closed.
+// must ask for the same one. If Gloo is chosen because NCCL cannot be used, options.note gets the
+// reason. Errors: timed_out (a rank did not come), refused (options ask for NCCL, which cannot be
+// used), unavailable, closed.
 Result<Backend> agree_on_backend(const Context& context, Store& own, const GroupOptions& options,
                                  std::chrono::steady_clock::time_point deadline);
 
