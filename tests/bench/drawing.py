@@ -104,7 +104,8 @@ def meeting(axes, figures):
     axes.set_title("meeting of many nodes, all on this machine")
 
 
-def store(axes, figures):
+def store_table(figures):
+    """{short name of a row: {subject: times as fast as the better of PyTorch's two}}, of the rows that have both."""
     table = {}
     for measure, words in STORE.items():
         found = figures.get(f"store, {measure}", {})
@@ -113,7 +114,11 @@ def store(axes, figures):
             best = max(peers) if "/s" in measure else min(peers)
             table[words] = {name: speed(measure, found[name], best) for name in ("ddprun", "redis", "floor")
                             if name in found}
-    groups(axes, table, "times as fast as the better of PyTorch's two")
+    return table
+
+
+def store(axes, figures):
+    groups(axes, store_table(figures), "times as fast as the better of PyTorch's two")
     axes.axhline(1, color=COLOURS["torchrun"], linewidth=1)
     axes.tick_params(axis="x", labelrotation=35)
     axes.set_title("the workers' store beside PyTorch's (1 = PyTorch's)")
@@ -151,18 +156,23 @@ def scaling(axes, figures):
     axes.legend(frameon=False)
 
 
-# File name: (function, a measure without which there is nothing to draw).
-PLOTS = {"start": (start, r"start, \d+ workers? \(ms\)"),
-         "restart_gap": (restart_gap, r"restart gap, crash to first resumed step \(s\)"),
-         "meeting": (meeting, r"\d+ nodes: all run the first generation \(s\)"),
-         "store": (store, r"store, add, .*"), "output": (output, r"output, \d workers to a \w+, million lines/s, .*"),
-         "snapshots": (snapshots, r"snapshot, .*"), "scaling": (scaling, r"scaling, \d+ ranks? \(ms a step\)")}
+def has(pattern):
+    return lambda figures: any(re.fullmatch(pattern, measure) for measure in figures)
+
+
+# File name: (function, whether these figures have something for it).
+PLOTS = {"start": (start, has(r"start, \d+ workers? \(ms\)")),
+         "restart_gap": (restart_gap, has(r"restart gap, crash to first resumed step \(s\)")),
+         "meeting": (meeting, has(r"\d+ nodes: all run the first generation \(s\)")),
+         "store": (store, store_table),
+         "output": (output, has(r"output, \d workers to a \w+, million lines/s, .*")),
+         "snapshots": (snapshots, has(r"snapshot, .*")), "scaling": (scaling, has(r"scaling, 1 rank \(ms a step\)"))}
 
 
 def drawable(rows):
     """The names of the plots that these rows have something for."""
     figures = medians(rows)
-    return [name for name, (_, needed) in PLOTS.items() if any(re.fullmatch(needed, measure) for measure in figures)]
+    return [name for name, (_, wanted) in PLOTS.items() if wanted(figures)]
 
 
 def draw(rows, folder):

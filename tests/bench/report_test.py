@@ -202,6 +202,9 @@ class Plots(unittest.TestCase):
         self.assertEqual(drawing.drawable([]), [])
         self.assertEqual(drawing.drawable([Row("start, 8 workers (ms)", "ddprun", [3])]), ["start"])
         self.assertEqual(drawing.drawable([Row("start, 8 workers (ms)", "ddprun", ["none"])]), [])
+        add = "store, add, 8 clients (operations/s)"
+        self.assertEqual(drawing.drawable([Row(add, "ddprun", [1]), Row(add, "floor", [1])]), [])
+        self.assertEqual(drawing.drawable([Row(add, "ddprun", [1]), Row(add, "torch-poll", [1])]), ["store"])
 
     def test_sizes_are_sorted_by_number(self):
         rows = [Row(f"{nodes} nodes: all run (s)", "ddprun", [nodes / 10]) for nodes in (1024, 16, 256)]

@@ -183,11 +183,11 @@ def main():
     # What was not asked for is not missing.
     measured = {row.measure for row in rows}
     judged = verdicts.judge([goal for goal in goals.GOALS if goal.measure in measured or not options.only], rows)
+    if options.json:  # before anything else can break
+        Path(options.json).write_text(verdicts.as_json(about, rows, judged, subjects.notes))
     plots = []
     if options.results or options.plots:
         plots = drawing.draw(rows, HERE / "plots" if options.results else Path(options.plots))
-    if options.json:
-        Path(options.json).write_text(verdicts.as_json(about, rows, judged, subjects.notes))
     if options.results:
         (HERE / "RESULTS.md").write_text(page(about, rows, judged, plots))
     print(page(about, rows, judged, plots))
