@@ -128,7 +128,7 @@ struct Waited {
 class Eavesdropper : public Store {
   protected:
     const Store& inner() const { return *store_; }
-    std::vector<std::string>& waited() const { return waited_; }
+    Waited& waited() const { return waited_; }
 
   public:
     Eavesdropper(std::unique_ptr<Store> store, Waited& waited)
@@ -313,7 +313,7 @@ class NoSplit final : public Eavesdropper {
     using Eavesdropper::Eavesdropper;
     Result<std::unique_ptr<Store>> another(const std::string& folder) const override {
         if (folder.starts_with("split/")) return Error(ErrorCode::unavailable, "no room for it");
-        std::vector<std::string>& keys = waited();
+        Waited& keys = waited();
         auto store = inner().another(folder);
         if (!store) return store.error();
         return std::unique_ptr<Store>(new NoSplit(std::move(*store), keys));
@@ -326,7 +326,7 @@ TEST(ProcessGroupFailures, EndsASplitThatFailsOnOneRank) {
     auto ends = run_ranks(
         3,
         [](const Context& context) {
-            std::vector<std::string> waited;
+            Waited waited;
             auto store = connect_store(context, seconds(10)).value();
             if (context.rank.value == 1)
                 store = std::make_unique<NoSplit>(std::move(store), waited);
