@@ -49,7 +49,7 @@ class DataParallelModule {
     Result<double> clip(double most) { return reducer_->gradients().clip(most); }
 
     // How long the communication of the last backward() took, and how much of it was hidden.
-    const ReduceTimes& times() const { return reducer_->gradients().times(); }
+    ReduceTimes times() const { return reducer_->gradients().times(); }
 
     Module& module() { return *module_; }
     ModuleReducer& reducer() { return *reducer_; }

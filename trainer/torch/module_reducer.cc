@@ -61,8 +61,9 @@ void order_streams(const at::Device& device) {
 // PyTorch's order of operations: each rank divides by the number of ranks, then all add.
 class SumHook final : public CommunicationHook {
   public:
-    Result<Work> begin(ProcessGroup& group, std::size_t, const Buffer& bucket) override {
-        return group.begin(Operation::all_reduce(bucket, ReduceOp::sum));
+    Result<Work> begin(ProcessGroup& group, std::size_t, const Buffer& bucket,
+                       GpuStream stream) override {
+        return group.begin(Operation::all_reduce(bucket, ReduceOp::sum).on(stream).of("gradients"));
     }
 };
 

@@ -6,12 +6,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <set>
-#include <tuple>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/system/no_pipe_signal.h"
 #include "trainer/choice/backend_choice.h"
+#include "trainer/group/queued_group.h"
 #include "trainer/nccl/process_group_nccl.h"
 #include "trainer/torch/loss_watch.h"
 #include "trainer/torch/torch_calls.h"
@@ -33,14 +34,14 @@ std::chrono::milliseconds left_until(Clock::time_point deadline) {
     return std::max(left, std::chrono::milliseconds(1));
 }
 
-class TorchGroup final : public ProcessGroup {
+class TorchGroup final : public QueuedGroup {
   public:
     TorchGroup(const Context& context, std::unique_ptr<Store> store, const GroupOptions& options)
-        : ProcessGroup(context, std::move(store), options) {}
+        : QueuedGroup(context, std::move(store), options) {}
     ~TorchGroup() override {
         stop();
         // No goodbye after a failure: the other ranks must take the end of this rank for a loss.
-        if (watch_ && !failed() && !calls_->aborted()) LossWatch::say_goodbye(store(), rank());
+        if (watch_ && !over() && !calls_->aborted()) LossWatch::say_goodbye(store(), rank());
         watch_.reset();  // it refers to the connections
     }
 
@@ -54,18 +55,21 @@ class TorchGroup final : public ProcessGroup {
 
     const char* backend() const override { return "gloo"; }
     Memory memory() const override { return Memory::host; }
-    void abort() override {
+
+  protected:
+    void cut() override {
         if (watch_) watch_->expect_cut();
         if (calls_) calls_->abort();
     }
 
-  protected:
     // c10d must see the calls in one order on all ranks, so each begins in its turn.
     std::shared_ptr<Started> start(const Operation&, bool) override { return nullptr; }
 
     Result<void> run(const Operation& operation, Started*) override {
         if (size() == 1) return run_alone(operation);
         const NoPipeSignal guard;
+        waiting_ = &operation;
+        looked_ = false;
         try {
             if (!operation.is_collective()) return pairwise(operation);
             if (auto agreed = agree(operation); !agreed) return agreed;
@@ -83,7 +87,6 @@ class TorchGroup final : public ProcessGroup {
     }
 
   private:
-    using Shape = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t, std::uint32_t, int>;
     static constexpr int kHeader = 1, kData = 2;  // tags between two ranks
 
     // One deadline for the meeting and the connecting. Rank 0 invents the prefix of c10d's keys, so
@@ -148,11 +151,20 @@ class TorchGroup final : public ProcessGroup {
         return {};
     }
 
-    // A rank that waits for a rank which hangs learns here that a third one has failed.
+    // While a call waits. A rank that waits for a rank which hangs learns here that a third one has
+    // failed. A call that was there the last time too may wait for a rank that waits for us in
+    // another call.
     void ask_other_ranks() {
-        if (!failed_elsewhere()) return;
-        elsewhere_ = true;
-        abort();
+        if (story().elsewhere()) {
+            elsewhere_ = true;
+            return cut();
+        }
+        if (!std::exchange(looked_, true)) return;
+        mismatch_ = story().other_call(*waiting_);
+        if (!mismatch_) return;
+        // Before the cut, which the other ranks would take for the first failure.
+        story().announce({*waiting_, describe(*waiting_), *mismatch_, -1});
+        cut();
     }
 
     // In a world of one the output is the input.
@@ -165,6 +177,7 @@ class TorchGroup final : public ProcessGroup {
     // What libtorch saw is often only a reaction of another rank, or the cut. The watches know
     // which rank was lost first, so the message names that one.
     Error explain(const std::exception& problem) {
+        if (mismatch_) return *mismatch_;
         const Error seen = error_of_torch(problem);
         if (seen.code() == ErrorCode::timed_out) return seen;
         const int lost = LossWatch::first_lost(store());
@@ -178,12 +191,11 @@ class TorchGroup final : public ProcessGroup {
                                                    : "this rank's group was aborted");
     }
 
-    // Compares this call on all ranks, unless its shape was agreed on before and the first calls
-    // are over: if two ranks disagree on a size, Gloo ends the process.
+    // Compares this call on all ranks: if two of them disagree on a size, Gloo ends the process. All
+    // ranks decide alike whether to compare.
     Result<void> agree(const Operation& operation) {
+        if (!operation.compared) return {};
         Opinion mine = opinion_of(operation);
-        const Shape shape(mine.kind, mine.type, mine.count, mine.op, static_cast<int>(mine.root));
-        if (operation.sequence > options().checked_calls && agreed_.contains(shape)) return {};
         std::vector<Opinion> all(static_cast<std::size_t>(size()));
         calls_->run(Operation::all_gather({&mine, sizeof mine, DataType::uint8},
                                           {all.data(), all.size() * sizeof mine, DataType::uint8}));
@@ -192,7 +204,6 @@ class TorchGroup final : public ProcessGroup {
             if (!(theirs == mine))
                 return Error(ErrorCode::refused, disagreement(mine, theirs, other));
         }
-        agreed_.insert(shape);
         return {};
     }
 
@@ -224,7 +235,9 @@ class TorchGroup final : public ProcessGroup {
     std::unique_ptr<LossWatch> watch_;
     // Only the thread that runs operations uses these.
     bool elsewhere_ = false;  // the connections were cut because another rank has failed
-    std::set<Shape> agreed_;
+    const Operation* waiting_ = nullptr;  // the newest call
+    bool looked_ = false;                 // at the other ranks, while it waits
+    std::optional<Error> mismatch_;       // another rank waits in another call
 };
 
 }  // namespace
