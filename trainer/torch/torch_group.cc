@@ -191,8 +191,8 @@ class TorchGroup final : public QueuedGroup {
                                                    : "this rank's group was aborted");
     }
 
-    // Compares this call on all ranks: if two of them disagree on a size, Gloo ends the process. All
-    // ranks decide alike whether to compare.
+    // Compares this call on all ranks: if two of them disagree on a size, Gloo ends the process.
+    // All ranks decide alike whether to compare.
     Result<void> agree(const Operation& operation) {
         if (!operation.compared) return {};
         Opinion mine = opinion_of(operation);
