@@ -22,7 +22,8 @@ say "workers are killed in time although the keeper is frozen"
 start job --standalone --lease=120 --shutdown-timeout=0.5 bash -c 'trap "" TERM; touch "$0/deaf"; exec sleep 329' "$work"
 wait_until 10 test -e "$work/deaf" || fail "the worker does not run"
 keeper=$(keeper_of job)
-worker=$(pgrep --parent "$keeper" -x sleep)
+sleeps() { worker=$(pgrep --parent "$keeper" -x sleep); } # until then it is the shell
+wait_until 10 sleeps || fail "the worker does not become its program"
 kill -STOP "$keeper"
 kill -TERM "${pid[job]}"
 is_zombie() { [[ $(ps -o state= -p "$1") == Z ]]; } # only the keeper can reap it
