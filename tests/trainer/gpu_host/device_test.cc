@@ -26,11 +26,11 @@ Ends in_a_process(const std::function<int()>& body) {
 struct Number {
     int* data = static_cast<int*>(gpu_allocate(sizeof(int)).value());
     void set(GpuStream stream, int value, const std::string& name = "set") {
-        launch(name, stream, {writes(data, sizeof(int))}, [this, value] { *data = value; });
+        launch(name, stream, {writes(data, sizeof(int))}, [to = data, value] { *to = value; });
     }
     void copy(GpuStream stream, Number& from) {
         launch("copy", stream, {reads(from.data, sizeof(int)), writes(data, sizeof(int))},
-               [this, &from] { *data = *from.data; });
+               [to = data, read = from.data] { *to = *read; });
     }
     int read() {
         int value = 0;
