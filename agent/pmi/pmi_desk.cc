@@ -49,7 +49,8 @@ Desk::Outcome Desk::line(int index, std::string_view line) {
     if (request->command() == "barrier_in") return barrier(worker);
     // MPICH waits to be killed.
     if (request->command() == "abort") {
-        const int code = request->number("exitcode").value_or(0);
+        // What a process can exit with: 256 would be a success.
+        const int code = request->number("exitcode").value_or(0) & 0xff;
         return {
             {},
             {},

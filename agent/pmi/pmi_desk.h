@@ -35,7 +35,7 @@ class Desk {
     struct Fault {
         int index = 0;
         std::string why;
-        int exit_code = 0;  // that it has asked for; 0: none
+        int exit_code = 0;  // that it has asked for, 1 to 255; 0: none
     };
     struct Outcome {
         std::vector<Answer> answers;

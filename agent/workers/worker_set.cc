@@ -139,7 +139,8 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
     auto ends = worker.output->open();
     const UniqueFd progress_end = ends ? worker.progress.open() : UniqueFd{};
     const UniqueFd pmi_end = pmi_ && progress_end ? pmi_->open(worker.index) : UniqueFd{};
-    if (!progress_end || (pmi_ && !pmi_end)) return fail(worker, "no descriptors left for its pipes (ulimit -n)", 126);
+    if (!progress_end || (pmi_ && !pmi_end))
+        return fail(worker, "no descriptors left for its pipes (ulimit -n)", 126);
 
     WorkerStart start = worker_start(plan_, worker.index, worker.local_rank);
     start.environment = environment;
@@ -269,7 +270,7 @@ bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {
         worker->ended = true;
         worker->progress.finish();
         worker->output->settle();
-        if (worker->asked_code != 0) wait_status = W_EXITCODE(worker->asked_code & 0xff, 0);
+        if (worker->asked_code != 0) wait_status = W_EXITCODE(worker->asked_code, 0);
         DeathFacts facts = facts_of(*worker, from_wait_status(wait_status), at);
         failed_ |= facts.status.failed();
         if (pmi_ && facts.status.signal == SIGPIPE && pmi_->has_finalized(worker->index))

@@ -118,6 +118,9 @@ TEST(PmiDesk, EndsAWorkerThatDoesNotKeepToIt) {
     EXPECT_THAT(fault(desk, "cmd=fly"), HasSubstr("\"fly\""));
     EXPECT_THAT(fault(desk, "cmd=abort exitcode=0"), HasSubstr("MPI_Abort with exit code 0"));
     EXPECT_EQ(desk.line(0, "cmd=abort exitcode=7").fault->exit_code, 7);
+    EXPECT_EQ(desk.line(0, "cmd=abort exitcode=-1").fault->exit_code, 255);
+    // 256 must not become a success.
+    EXPECT_EQ(desk.line(0, "cmd=abort exitcode=256").fault->exit_code, 0);
 }
 
 TEST(PmiDesk, AWorkerMayPutOnlySoMuch) {
