@@ -229,14 +229,24 @@ Result<std::uint64_t> size_of_file(const std::string& path) {
     return size_of_open(Descriptor(path, O_RDONLY), path);
 }
 
-Result<PageBuffer> read_pages(const std::string& path) {
+namespace {
+
+Result<PageBuffer> mapped(const std::string& path, int (PageBuffer::*map)(int, std::size_t)) {
     Descriptor file(path, O_RDONLY);
     auto bytes = size_of_open(file, path);
     if (!bytes) return bytes.error();
     PageBuffer buffer;
-    const int problem = buffer.map(file.get(), static_cast<std::size_t>(*bytes));
+    const int problem = (buffer.*map)(file.get(), static_cast<std::size_t>(*bytes));
     if (problem) return system_error("cannot read", path, problem);
     return buffer;
+}
+
+}  // namespace
+
+Result<PageBuffer> read_pages(const std::string& path) { return mapped(path, &PageBuffer::map); }
+
+Result<PageBuffer> map_file(const std::string& path) {
+    return mapped(path, &PageBuffer::map_lazily);
 }
 
 Result<void> write_durably(const std::string& path, const std::string& text, Old old) {

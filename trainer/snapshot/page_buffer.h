@@ -40,6 +40,11 @@ class PageBuffer {
     // SIGBUS. Snapshots are replaced, never changed. Returns 0 or errno.
     int map(int file, std::size_t bytes);
 
+    // The same without reading: pages come when they are touched, or asked for by read_ahead().
+    int map_lazily(int file, std::size_t bytes);
+    // Reads these bytes of a mapped file now, in one go.
+    void read_ahead(std::size_t offset, std::size_t bytes);
+
     std::span<std::byte> bytes() { return {data_, bytes_}; }
     std::span<const std::byte> bytes() const { return {data_, bytes_}; }
     // Bytes of all pages.

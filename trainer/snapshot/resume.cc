@@ -22,6 +22,24 @@ std::string skipped(const std::string& path, const Error& why) {
 
 }  // namespace
 
+Result<std::vector<SnapshotName>> SnapshotFolder::candidates() {
+    if (auto done = take_over(); !done) return done.error();
+    return usable_;
+}
+
+Result<std::vector<SnapshotName>> SnapshotFolder::base_candidates() const {
+    return candidates_in(base_, warn_);
+}
+
+void SnapshotFolder::warn_skipped(const SnapshotName& name, bool from_base,
+                                  const Error& why) const {
+    warn_(skipped((from_base ? base_ : folder_) + "/" + name.manifest(), why));
+}
+
+Error SnapshotFolder::none_readable(std::size_t count) const {
+    return trainer::none_readable(count, folder_);
+}
+
 Result<std::optional<Snapshot>> SnapshotFolder::load_newest() {
     if (auto done = take_over(); !done) return done.error();
     for (const auto& name : usable_) {
@@ -33,9 +51,9 @@ Result<std::optional<Snapshot>> SnapshotFolder::load_newest() {
         // A later loader may have removed it. Then the folder is that loader's, and this process
         // must not resume.
         if (auto ours = check_turn(); !ours) return ours.error();
-        warn_(skipped(path(name.manifest()), snapshot.error()));
+        warn_skipped(name, false, snapshot.error());
     }
-    if (!usable_.empty()) return none_readable(usable_.size(), folder_);
+    if (!usable_.empty()) return none_readable(usable_.size());
     if (base_.empty()) return std::optional<Snapshot>();
     auto snapshot = newest_in(base_, warn_);
     if (!snapshot) return snapshot.error();
@@ -46,16 +64,25 @@ Result<std::optional<Snapshot>> SnapshotFolder::load_newest() {
 // A loader without a turn of its own: it chooses as the next one would.
 Result<Snapshot> SnapshotFolder::newest_in(const std::string& folder, Warn warn) {
     const SnapshotFolder there({}, folder, 1, std::move(warn), {});
-    auto files = list_folder(folder);
-    if (!files) return files.error();
-    const auto usable = there.usable_in(*files, std::numeric_limits<std::int64_t>::max());
-    for (const auto& name : usable) {
+    const auto usable = candidates_in(folder, there.warn_);
+    if (!usable) return usable.error();
+    for (const auto& name : *usable) {
         auto snapshot = there.load(name);
         if (snapshot) return snapshot;
-        there.warn_(skipped(there.path(name.manifest()), snapshot.error()));
+        there.warn_skipped(name, false, snapshot.error());
     }
-    if (!usable.empty()) return none_readable(usable.size(), folder);
-    return Error(ErrorCode::not_found, "the folder " + folder + " has no snapshot");
+    return there.none_readable(usable->size());
+}
+
+Result<std::vector<SnapshotName>> SnapshotFolder::candidates_in(const std::string& folder,
+                                                                const Warn& warn) {
+    const SnapshotFolder there({}, folder, 1, warn, {});
+    auto files = list_folder(folder);
+    if (!files) return files.error();
+    auto usable = there.usable_in(*files, std::numeric_limits<std::int64_t>::max());
+    if (usable.empty())
+        return Error(ErrorCode::not_found, "the folder " + folder + " has no snapshot");
+    return usable;
 }
 
 Result<Snapshot> SnapshotFolder::load_from_base(const SnapshotName& name) const {

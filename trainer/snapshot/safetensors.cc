@@ -16,6 +16,7 @@ using Json = nlohmann::json;
 constexpr std::size_t kPage = 4096;
 constexpr std::uint64_t kLongestHeader = 100'000'000;  // the reference reader's limit
 constexpr char kMetadata[] = "__metadata__";
+constexpr char kSlices[] = "slices";  // a key of the metadata
 
 Error bad(const std::string& sentence) {
     return Error(ErrorCode::malformed, "safetensors: " + sentence);
@@ -23,12 +24,36 @@ Error bad(const std::string& sentence) {
 
 // The bytes that a shape needs. Empty if they do not fit in 64 bits: a made-up shape must not wrap
 // around to a small number.
-std::optional<std::uint64_t> bytes_of(DataType type, const std::vector<std::uint64_t>& shape) {
-    std::uint64_t bytes = size_of(type);
-    for (auto extent : shape) {
-        if (__builtin_mul_overflow(bytes, extent, &bytes)) return std::nullopt;
-    }
+std::optional<std::uint64_t> bytes_of(DataType type, const Extents& shape) {
+    auto bytes = elements_of(shape);
+    if (bytes && __builtin_mul_overflow(*bytes, size_of(type), &*bytes)) return std::nullopt;
     return bytes;
+}
+
+Rectangle rectangle_of(const TensorView& slice) { return {slice.place->offset, slice.shape}; }
+
+// The name in the file.
+std::string key_of(const TensorView& tensor) {
+    return tensor.place ? slice_name(tensor.name, rectangle_of(tensor), tensor.place->whole)
+                        : tensor.name;
+}
+
+Result<void> check_place(const TensorView& tensor) {
+    if (!tensor.place || lies_in(rectangle_of(tensor), tensor.place->whole)) return {};
+    return usage_error("the slice " + describe_extents(tensor.shape) + " of tensor \"" +
+                       tensor.name + "\" at " + describe_extents(tensor.place->offset) +
+                       " does not lie in the whole " + describe_extents(tensor.place->whole));
+}
+
+// What the metadata say of the slices. Empty if there are none.
+std::string slices_text(const std::vector<TensorView>& tensors) {
+    Json slices = Json::object();
+    for (const auto& tensor : tensors)
+        if (tensor.is_part())
+            slices[key_of(tensor)] = {{"tensor", tensor.name},
+                                      {"whole", tensor.place->whole},
+                                      {"offset", tensor.place->offset}};
+    return slices.empty() ? "" : slices.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 // Byte by byte, so that it does not depend on the byte order of the machine.
@@ -107,6 +132,30 @@ Result<TensorView> parse_entry(const std::string& name, const Json& entry,
     return view;
 }
 
+// Gives the slices their tensors' names, and their places.
+Result<void> find_places(Safetensors& file) {
+    const auto text = file.metadata.find(kSlices);
+    if (text == file.metadata.end()) return {};
+    const Json slices = Json::parse(text->second, nullptr, false);
+    if (!slices.is_object()) return bad("the metadata's \"slices\" are not a JSON object");
+    for (auto& tensor : file.tensors) {
+        if (!slices.contains(tensor.name)) continue;
+        const Json& slice = slices[tensor.name];
+        const bool whole = slice.is_object() && slice.contains("tensor") &&
+                           slice["tensor"].is_string() && slice.contains("whole") &&
+                           is_list_of_unsigned(slice["whole"]) && slice.contains("offset") &&
+                           is_list_of_unsigned(slice["offset"]);
+        if (!whole) return bad("slice \"" + tensor.name + "\" lacks tensor, whole or offset");
+        tensor.place = Place{slice["whole"].get<Extents>(), slice["offset"].get<Extents>()};
+        if (!lies_in(rectangle_of(tensor), tensor.place->whole))
+            return bad("slice \"" + tensor.name + "\" lies outside its tensor");
+        tensor.name = slice["tensor"].get<std::string>();
+    }
+    // Said by the places from here on; those of several files would not fit into one map.
+    file.metadata.erase(text);
+    return {};
+}
+
 // The tensors must cover the data without a gap, an overlap or a rest. The format demands it:
 // hidden bytes could hold another format, and overlaps could make two names share memory.
 Result<void> check_coverage(const Safetensors& file, std::span<const std::byte> data) {
@@ -128,7 +177,7 @@ std::vector<std::size_t> data_order(const std::vector<TensorView>& tensors) {
     std::iota(order.begin(), order.end(), 0);
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
         const auto wide_a = size_of(tensors[a].type), wide_b = size_of(tensors[b].type);
-        return wide_a != wide_b ? wide_a > wide_b : tensors[a].name < tensors[b].name;
+        return wide_a != wide_b ? wide_a > wide_b : key_of(tensors[a]) < key_of(tensors[b]);
     });
     return order;
 }
@@ -137,17 +186,22 @@ Result<std::string> safetensors_head(const std::vector<TensorView>& tensors,
                                      const Metadata& metadata) {
     Json header = Json::object();
     header[kMetadata] = metadata;
+    for (const auto& tensor : tensors)
+        if (auto inside = check_place(tensor); !inside) return inside.error();
+    if (auto slices = slices_text(tensors); !slices.empty())
+        header[kMetadata][kSlices] = std::move(slices);
     std::uint64_t offset = 0;
     for (std::size_t index : data_order(tensors)) {
         const auto& tensor = tensors[index];
+        const std::string key = key_of(tensor);
         auto bytes = bytes_of(tensor.type, tensor.shape);
-        if (!bytes || *bytes != tensor.data.size() || header.contains(tensor.name)) {
-            return usage_error("tensor \"" + tensor.name + "\" occurs twice, or its " +
+        if (!bytes || *bytes != tensor.data.size() || header.contains(key)) {
+            return usage_error("tensor \"" + key + "\" occurs twice, or its " +
                                std::to_string(tensor.data.size()) + " bytes do not fit its shape");
         }
-        header[tensor.name] = {{"dtype", to_string(tensor.type)},
-                               {"shape", tensor.shape},
-                               {"data_offsets", {offset, offset + *bytes}}};
+        header[key] = {{"dtype", to_string(tensor.type)},
+                       {"shape", tensor.shape},
+                       {"data_offsets", {offset, offset + *bytes}}};
         offset += *bytes;
     }
     // `replace`: a name with bytes that are not UTF-8 must not make dump() throw.
@@ -160,8 +214,14 @@ Result<std::string> safetensors_head(const std::vector<TensorView>& tensors,
 
 const TensorView* Safetensors::find(const std::string& name) const {
     auto it = std::find_if(tensors.begin(), tensors.end(),
-                           [&](const TensorView& t) { return t.name == name; });
+                           [&](const TensorView& t) { return t.name == name && !t.is_part(); });
     return it == tensors.end() ? nullptr : &*it;
+}
+
+std::uint64_t header_bytes(std::span<const std::byte> file) {
+    if (file.size() < 8) return 8;
+    const std::uint64_t length = read_length(file);
+    return length > file.size() ? file.size() : length + 8;
 }
 
 Result<Safetensors> parse_safetensors(std::span<const std::byte> bytes) {
@@ -189,6 +249,7 @@ Result<Safetensors> parse_safetensors(std::span<const std::byte> bytes) {
                                 std::pair(b.data.data(), b.data.size());
                      });
     if (auto covered = check_coverage(file, data); !covered) return covered.error();
+    if (auto found = find_places(file); !found) return found.error();
     return file;
 }
 

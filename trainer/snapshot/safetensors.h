@@ -10,6 +10,10 @@
 // can be mapped or read directly. The input is not trusted: every length is checked before it is
 // used.
 //
+// Slices have names with ranges (slice.h). The metadata of their file say under "slices" what they
+// are, as JSON: {"w[0:4, 8:16]": {"tensor": "w", "whole": [8, 16], "offset": [0, 8]}}. A slice that
+// is the whole tensor is written as any other tensor.
+//
 // Pure: bytes in, values out. Error: malformed.
 #pragma once
 
@@ -22,15 +26,21 @@
 #include "base/error.h"
 #include "trainer/group/data_type.h"
 #include "trainer/snapshot/metadata.h"
+#include "trainer/snapshot/slice.h"
 
 namespace ddprun::trainer {
 
-// A tensor whose memory belongs to somebody else. `data` must live as long as the view.
+// A tensor whose memory belongs to somebody else, or a slice of one. `data` must live as long as
+// the view.
 struct TensorView {
     std::string name;
     DataType type = DataType::float32;
     std::vector<std::uint64_t> shape;  // empty: a single number
     std::span<const std::byte> data;   // product of shape × size of the type, in bytes
+    // Where the slice lies in the tensor. Without it this is a tensor that all ranks have.
+    std::optional<Place> place = {};
+
+    bool is_part() const { return place && place->whole != shape; }
 };
 
 template <class T>
@@ -40,7 +50,8 @@ TensorView tensor_view(std::string name, std::vector<std::uint64_t> shape,
 }
 
 // Everything before the data: length and header. The data must follow in the order of data_order().
-// Errors: usage, for a name that occurs twice, or data that do not fit the shape.
+// Errors: usage, for a name that occurs twice, data that do not fit the shape, or a slice that lies
+// outside its tensor.
 Result<std::string> safetensors_head(const std::vector<TensorView>& tensors,
                                      const Metadata& metadata);
 
@@ -54,9 +65,12 @@ struct Safetensors {
     std::vector<TensorView>
         tensors;  // views into the bytes that were parsed, in the order of the data
 
-    // Null if there is no tensor of this name.
+    // Null if there is no whole tensor of this name.
     const TensorView* find(const std::string& name) const;
 };
+
+// The bytes before the data, as the first eight of the file say. 8 if there are fewer than that.
+std::uint64_t header_bytes(std::span<const std::byte> file);
 
 // Parses the bytes of a whole file. Errors: malformed; the sentence names the place.
 Result<Safetensors> parse_safetensors(std::span<const std::byte> file);

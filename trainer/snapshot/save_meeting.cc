@@ -3,24 +3,17 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <sstream>
+
+#include "trainer/snapshot/error_word.h"
 
 namespace ddprun::trainer {
 namespace {
 
 constexpr char kBegin[] = "begin", kAnswer[] = "answer/", kDone[] = "done", kAgreed[] = "ok ";
-// Lists of tensors, below the writer's own part of the store: they serve all its snapshots.
-constexpr char kTensors[] = "tensors/";
-
-// A failure as a word: "!", a letter for the error's code, and the sentence.
-std::string word_of(const Error& error) {
-    return std::string("!") + static_cast<char>('a' + static_cast<int>(error.code())) +
-           error.sentence();
-}
-
-std::optional<Error> failure_in(const std::string& word) {
-    if (word.size() < 2 || word[0] != '!') return std::nullopt;
-    return Error(static_cast<ErrorCode>(word[1] - 'a'), word.substr(2));
-}
+// Lists of tensors and of slices, below the writer's own part of the store: they serve all its
+// snapshots.
+constexpr char kLists[] = "lists/";
 
 }  // namespace
 
@@ -39,12 +32,22 @@ std::chrono::milliseconds SaveMeeting::left() const {
     return std::max(left, std::chrono::milliseconds(1));
 }
 
+Result<std::string> SaveMeeting::publish(const std::string& list, std::set<std::string>& lists) {
+    const std::string checksum = checksum_of(std::as_bytes(std::span(list)));
+    if (lists.insert(checksum).second)
+        if (auto said = store_.set(kLists + checksum, list); !said) return said.error();
+    return checksum;
+}
+
+Result<std::string> SaveMeeting::published(const std::string& checksum) {
+    return store_.get(kLists + checksum, left());
+}
+
 // "EDITION READ_BACK OPINION".
 Result<void> SaveMeeting::begin(const SaveOpinion& mine, const std::string& tensors,
                                 const WritePlan& plan, std::set<std::string>& lists) {
     // Before the word that makes other ranks look for it.
-    if (lists.insert(mine.tensors).second)
-        if (auto said = store_.set(kTensors + mine.tensors, tensors); !said) return said;
+    if (auto said = publish(tensors, lists); !said) return said.error();
     return store_.set(prefix_ + kBegin, std::to_string(plan.edition) +
                                             (plan.read_back ? " 1 " : " 0 ") + write_opinion(mine));
 }
@@ -54,7 +57,7 @@ Result<void> SaveMeeting::call_off(const Error& reason) {
 }
 
 Result<WritePlan> SaveMeeting::join(const SaveOpinion& mine, const std::string& tensors,
-                                    const Metadata& own) {
+                                    const SaveAnswer& own) {
     auto word = store_.get(prefix_ + kBegin, timeout_);
     if (!word) return word.error();
     if (auto why = failure_in(*word)) return *why;
@@ -65,7 +68,8 @@ Result<WritePlan> SaveMeeting::join(const SaveOpinion& mine, const std::string& 
     auto first = parse_opinion(at);
     auto agreed = first ? compare(*first, mine, tensors) : Result<void>(first.error());
     auto said = store_.set(prefix_ + kAnswer + std::to_string(context_.rank.value),
-                           agreed ? kAgreed + write_metadata(own) : word_of(agreed.error()));
+                           agreed ? kAgreed + own.slices + " " + write_metadata(own.metadata)
+                                  : word_of(agreed.error()));
     if (!agreed) return agreed.error();
     if (!said) return said.error();
     return plan;
@@ -76,45 +80,52 @@ Result<void> SaveMeeting::compare(const SaveOpinion& first, const SaveOpinion& m
     const int rank = context_.rank.value;
     if (auto what = disagreement(first, rank, mine)) return Error(ErrorCode::refused, *what);
     if (first.tensors == mine.tensors) return {};
-    auto list = store_.get(kTensors + first.tensors, timeout_);
+    auto list = store_.get(kLists + first.tensors, timeout_);
     if (!list) return list.error();
     return Error(ErrorCode::refused, tensor_disagreement(*list, rank, tensors));
 }
 
-Result<std::vector<Metadata>> SaveMeeting::answers(const Metadata& own) {
-    std::vector<Metadata> all{own};
+// "ok SLICES METADATA".
+Result<std::vector<SaveAnswer>> SaveMeeting::answers(const SaveAnswer& own) {
+    std::vector<SaveAnswer> all{own};
     for (int rank = 1; rank < context_.world_size; ++rank) {
         auto word = store_.get(prefix_ + kAnswer + std::to_string(rank), left());
         if (!word)
             return Error(word.error().code(), "rank " + std::to_string(rank) +
                                                   " did not take part: " + word.error().sentence());
         if (auto why = failure_in(*word)) return *why;
-        auto metadata = parse_metadata(word->substr(std::min(sizeof kAgreed - 1, word->size())));
+        const std::string said = word->substr(std::min(sizeof kAgreed - 1, word->size()));
+        const auto space = std::min(said.find(' '), said.size());
+        auto metadata = parse_metadata(said.substr(space));
         if (!metadata) return metadata.error();
-        all.push_back(std::move(*metadata));
+        all.push_back({std::move(*metadata), said.substr(0, space)});
     }
     return all;
 }
 
-// "4096 0123456789abcdef": bytes and checksum.
-Result<void> SaveMeeting::report(std::size_t index, const Result<SnapshotFile>& file) {
-    return store_.set(
-        prefix_ + std::to_string(index),
-        file ? std::to_string(file->bytes) + " " + file->checksum : word_of(file.error()));
+// "4096 0123456789abcdef": bytes and checksum; then those of the blocks.
+Result<void> SaveMeeting::report(const std::string& key, const Result<SnapshotFile>& file) {
+    if (!file) return store_.set(prefix_ + key, word_of(file.error()));
+    std::string word = std::to_string(file->bytes) + " " + file->checksum;
+    for (const auto& block : file->blocks) word += " " + block;
+    return store_.set(prefix_ + key, word);
 }
 
-Result<SnapshotFile> SaveMeeting::file(std::size_t index, const std::string& name, int rank) {
-    auto word = store_.get(prefix_ + std::to_string(index), left());
+Result<SnapshotFile> SaveMeeting::file(const std::string& key, const std::string& name, int rank) {
+    auto word = store_.get(prefix_ + key, left());
     const std::string who = "rank " + std::to_string(rank);
     if (!word)
         return Error(word.error().code(),
                      who + " did not write its part: " + word.error().sentence());
-    const auto space = word->find(' ');
     if (auto why = failure_in(*word))
         return Error(why->code(), who + " could not write its part: " + why->sentence());
-    if (space == std::string::npos)
-        return Error(ErrorCode::malformed, who + " reports its part as \"" + *word + "\"");
-    return SnapshotFile{name, std::strtoull(word->c_str(), nullptr, 10), word->substr(space + 1)};
+    SnapshotFile file{name, 0, {}};
+    std::istringstream words(*word);
+    if (!(words >> file.bytes >> file.checksum))
+        return Error(ErrorCode::malformed,
+                     who + " reports its part as \"" + word->substr(0, 80) + "\"");
+    for (std::string block; words >> block;) file.blocks.push_back(std::move(block));
+    return file;
 }
 
 void SaveMeeting::end(const Result<void>& result) {

@@ -2,13 +2,15 @@
 //
 //   begin       rank 0 → all   what rank 0 believes about this save, the edition to write, and
 //                              whether files are read back; or why there will be no snapshot
-//   answer/R    rank R → 0     agreed, with the rank's own metadata; or in what rank R differs
+//   answer/R    rank R → 0     agreed, with the checksum of its list of slices and the rank's own
+//                              metadata; or in what rank R differs
 //   0, 1, …     a rank → 0     a file is on disk, with its size and checksum; or why it is not
+//   slices/R    rank R → 0     the same for the file of its slices, with the blocks' checksums
 //   done        rank 0 → all   whether the snapshot is complete
 //
 // Rank 0 reads all answers before it believes in any file. A rank that differs writes nothing. The
-// list of tensors travels only if two ranks differ, and lies in the store once for each different
-// list of a writer.
+// list of tensors travels only if two ranks differ, a list of slices only when one has changed, and
+// each lies in the store once for each different list of a writer.
 //
 // Thread: one. Errors: those of the store; refused, if two ranks differ; those of another rank,
 // which the sentence names.
@@ -28,6 +30,12 @@
 
 namespace ddprun::trainer {
 
+// What a rank answers.
+struct SaveAnswer {
+    Metadata metadata;
+    std::string slices;  // checksum of write_slices(); empty: it brings none
+};
+
 class SaveMeeting {
   public:
     // `prefix`: of the keys of this snapshot; the same on all ranks. `timeout`: for all that rank 0
@@ -35,28 +43,33 @@ class SaveMeeting {
     SaveMeeting(const Context& context, Store& store, std::string prefix,
                 std::chrono::milliseconds timeout);
 
-    // Rank 0: opens the meeting. `lists` are the checksums of the lists that this writer has put
-    // into the store before.
+    // Puts a list into the store, unless this rank has. Returns its checksum. `lists`: those that
+    // this writer has put there before.
+    Result<std::string> publish(const std::string& list, std::set<std::string>& lists);
+    // The list with this checksum, of whatever rank.
+    Result<std::string> published(const std::string& checksum);
+
+    // Rank 0: opens the meeting.
     Result<void> begin(const SaveOpinion& mine, const std::string& tensors, const WritePlan& plan,
                        std::set<std::string>& lists);
     Result<void> call_off(const Error& reason);
-    // Rank 0: waits for every other rank. The metadata of all ranks, in their order; `own` is that
+    // Rank 0: waits for every other rank. The answers of all ranks, in their order; `own` is that
     // of rank 0.
-    Result<std::vector<Metadata>> answers(const Metadata& own);
-    // Rank 0: waits for the report of file `index`, which rank `rank` writes as `name`.
-    Result<SnapshotFile> file(std::size_t index, const std::string& name, int rank);
+    Result<std::vector<SaveAnswer>> answers(const SaveAnswer& own);
+    // Rank 0: waits for the report under `key` of a file, which rank `rank` writes as `name`.
+    Result<SnapshotFile> file(const std::string& key, const std::string& name, int rank);
     // Rank 0: tells the result of all.
     void end(const Result<void>& result);
 
     // The other ranks: learn what rank 0 begins, and answer. An error ends this rank's part of the
     // snapshot; outcome() then has the same one, or rank 0's.
     Result<WritePlan> join(const SaveOpinion& mine, const std::string& tensors,
-                           const Metadata& own);
+                           const SaveAnswer& own);
     // Waits for rank 0's result. `unknown` is set if rank 0 did not say one.
     Result<void> outcome(bool& unknown);
 
     // All ranks: a file is written, or could not be.
-    Result<void> report(std::size_t index, const Result<SnapshotFile>& file);
+    Result<void> report(const std::string& key, const Result<SnapshotFile>& file);
 
   private:
     using Clock = std::chrono::steady_clock;

@@ -36,10 +36,7 @@ std::map<std::string, std::string> parse_list(const std::string& list) {
 
 std::string describe_shape(DataType type, const std::vector<std::uint64_t>& shape) {
     std::string text(to_string(type));
-    text += " [";
-    for (std::size_t i = 0; i < shape.size(); ++i)
-        text += (i ? ", " : "") + std::to_string(shape[i]);
-    return text + "]";
+    return text + " " + describe_extents(shape);
 }
 
 std::string tensor_list(const std::vector<TensorView>& tensors) {

@@ -90,6 +90,11 @@ Result<SnapshotFile> SnapshotFolder::write_file(const std::string& name,
     return SnapshotFile{name, content.bytes().size(), checksum_of(content.bytes())};
 }
 
+Result<void> SnapshotFolder::write_index(const std::string& name, const std::string& text) const {
+    auto done = write_durably(path(name), text, Old::kept);
+    return done ? done : reason_of(done.error());
+}
+
 Result<void> SnapshotFolder::read_back(const SnapshotFile& file) const {
     auto content = read_pages(path(file.name));
     if (!content) return reason_of(content.error());
@@ -136,6 +141,10 @@ void SnapshotFolder::discard(const SnapshotName& name, const std::string& file) 
     // The manifest cannot be read now, so it may name the file.
     if (!text && text.error().code() != ErrorCode::not_found) return;
     auto manifest = text ? parse_manifest(*text) : Result<Manifest>(text.error());
+    // An index goes with its snapshot.
+    if (manifest && !manifest->files.empty() &&
+        file == name.index(edition_of(manifest->files[0].name)))
+        return;
     if (manifest && std::any_of(manifest->files.begin(), manifest->files.end(),
                                 [&](const SnapshotFile& named) { return named.name == file; }))
         return;
@@ -155,6 +164,10 @@ Result<void> copy_bytes(std::byte* to, const TensorView& tensor) {
 Result<void> SnapshotFolder::save(std::int64_t step, const std::vector<TensorView>& tensors,
                                   const Metadata& metadata, std::uint64_t file_bytes) {
     const SnapshotName name{step, generation_};
+    for (const auto& tensor : tensors)
+        if (tensor.place)
+            return usage_error("tensor \"" + tensor.name +
+                               "\" is a slice; slices are saved with a SnapshotWriter");
     const auto plan = plan_files(tensors, file_bytes);
     std::vector<SnapshotFile> files;
     const auto how = begin(name);
@@ -181,8 +194,8 @@ Result<void> SnapshotFolder::save(std::int64_t step, const std::vector<TensorVie
     return done;
 }
 
-Result<Snapshot> SnapshotFolder::load(const SnapshotName& name) const {
-    auto text = read_text(path(name.manifest()));
+Result<Manifest> read_manifest(const std::string& folder, const SnapshotName& name) {
+    auto text = read_text(folder + "/" + name.manifest());
     if (!text) return text.error();
     auto manifest = parse_manifest(*text);
     if (!manifest) return manifest.error();
@@ -190,6 +203,12 @@ Result<Snapshot> SnapshotFolder::load(const SnapshotName& name) const {
     if (manifest->name != name)
         return Error(ErrorCode::malformed, "the manifest belongs to " + manifest->name.stem() +
                                                "; was the file renamed?");
+    return manifest;
+}
+
+Result<Snapshot> SnapshotFolder::load(const SnapshotName& name) const {
+    auto manifest = read_manifest(folder_, name);
+    if (!manifest) return manifest.error();
     Snapshot snapshot;
     snapshot.files.resize(manifest->files.size());
     std::vector<Result<Safetensors>> tensors(manifest->files.size());

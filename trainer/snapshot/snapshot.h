@@ -74,8 +74,8 @@ class SnapshotFolder {
                                        Warn warn, std::string base = {});
 
     // Writes the tensors, then the manifest, and then removes older snapshots. `file_bytes`: see
-    // plan_files(). Errors: unavailable, usage, closed. After an error all older snapshots remain,
-    // also one of the same step.
+    // plan_files(). Slices are for a SnapshotWriter. Errors: unavailable, usage, closed. After an
+    // error all older snapshots remain, also one of the same step.
     Result<void> save(std::int64_t step, const std::vector<TensorView>& tensors,
                       const Metadata& metadata, std::uint64_t file_bytes = kFileBytes);
     static constexpr std::uint64_t kFileBytes = std::uint64_t{64} << 20;  // 64 MiB
@@ -88,6 +88,9 @@ class SnapshotFolder {
     Result<SnapshotFile> write_file(const std::string& name, const PageBuffer& content) const;
     Result<void> commit(const SnapshotName& name, std::vector<SnapshotFile> files,
                         const Metadata& metadata, std::vector<Metadata> ranks = {});
+
+    // Writes the index, before commit().
+    Result<void> write_index(const std::string& name, const std::string& text) const;
 
     // Reads a file that was written, and compares size and checksum. Errors: unavailable.
     Result<void> read_back(const SnapshotFile& file) const;
@@ -107,6 +110,19 @@ class SnapshotFolder {
     // is a base without snapshots; closed, if another loader came meanwhile.
     Result<std::optional<Snapshot>> load_newest();
 
+    // The first half of load_newest(): takes the folder over and returns the names that it would
+    // try, the newest first. Those of the base folder, which it would try if there are none. For
+    // resume_into() (load_slices.h), as are the next ones.
+    Result<std::vector<SnapshotName>> candidates();
+    Result<std::vector<SnapshotName>> base_candidates() const;
+    // All ranks have loaded this snapshot.
+    void proved(const SnapshotName& name) { proven_ = name; }
+    void warn_skipped(const SnapshotName& name, bool from_base, const Error& why) const;
+    Error none_readable(std::size_t count) const;
+    // Fails with `closed` if another loader has taken the folder since.
+    Result<void> check_turn() const;
+    const std::string& base() const { return base_; }  // empty: none
+
     // Loads and verifies the snapshot of this name. Changes nothing in the folder. Errors:
     // not_found, malformed, unavailable.
     Result<Snapshot> load(const SnapshotName& name) const;
@@ -122,6 +138,8 @@ class SnapshotFolder {
     SnapshotFolder(const Context& context, std::string folder, std::size_t keep, Warn warn,
                    std::string base);
 
+    static Result<std::vector<SnapshotName>> candidates_in(const std::string& folder,
+                                                           const Warn& warn);
     std::string path(const std::string& file) const { return folder_ + "/" + file; }
     // These are in snapshot_turn.cc.
     Result<void> take_over();
@@ -130,7 +148,6 @@ class SnapshotFolder {
     std::vector<SnapshotName> usable_in(const std::vector<std::string>& files,
                                         std::int64_t turn) const;
     bool admits(const SnapshotName& name, const ResumeRecord& last) const;
-    Result<void> check_turn() const;
     Error reason_of(const Error& failure) const;
     void tidy_up(const std::vector<std::string>& files) const;
     void let_go(const Manifest& saved);
@@ -147,6 +164,9 @@ class SnapshotFolder {
     std::optional<SnapshotName> proven_;  // the newest that is known to load
     bool reading_back_ = false;           // the snapshot that begin() has announced
 };
+
+// The manifest of this snapshot. Errors: not_found, malformed, unavailable.
+Result<Manifest> read_manifest(const std::string& folder, const SnapshotName& name);
 
 // All ranks call this before training, once for each folder, in the same order. All get the same
 // snapshot, or none of them gets one. `timeout`: how long a rank waits for rank 0's choice. Errors:

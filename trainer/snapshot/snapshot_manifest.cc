@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "base/hexadecimal.h"
 
@@ -16,7 +15,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kFormat = 3;  // raised with each incompatible change of the fields
+// Raised with each incompatible change of the fields.
+constexpr int kFormat = 3;
+constexpr int kWithSlices = 4;  // the same, and files of slices: readers of 3 would miss them
 
 // The text whose checksum is taken. The keys are sorted and the numbers are integers, so equal
 // values give equal text on every machine.
@@ -29,8 +30,8 @@ std::string checksum_of_text(const std::string& text) {
 }
 
 // Adds format and checksum. The checksum covers everything else.
-std::string sealed(Json json) {
-    json["format"] = kFormat;
+std::string sealed(Json json, int format = kFormat) {
+    json["format"] = format;
     json["checksum"] = checksum_of_text(dump(json));
     return dump(json) + "\n";
 }
@@ -49,7 +50,8 @@ Result<Json> unsealed(const std::string& text, const char* what) {
         return Error(ErrorCode::malformed, std::string(what) + " does not match its own checksum");
     }
     // After the checksum: of a damaged text nothing is believed, not even the format.
-    if (json.value("format", Json()) != kFormat) {
+    const Json format = json.value("format", Json());
+    if (format != kFormat && format != kWithSlices) {
         return Error(ErrorCode::malformed,
                      std::string(what) + " has a format that this program does not know");
     }
@@ -61,8 +63,9 @@ Result<Json> unsealed(const std::string& text, const char* what) {
 std::vector<std::vector<std::size_t>> plan_files(const std::vector<TensorView>& tensors,
                                                  std::uint64_t limit) {
     // By name, so that the plan does not depend on the order in which a program lists its tensors.
-    std::vector<std::size_t> order(tensors.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+        if (!tensors[i].place) order.push_back(i);
     std::sort(order.begin(), order.end(),
               [&](std::size_t a, std::size_t b) { return tensors[a].name < tensors[b].name; });
     // At least one file, also if there are no tensors: a manifest names at least one.
@@ -82,8 +85,13 @@ std::vector<std::vector<std::size_t>> plan_files(const std::vector<TensorView>& 
 
 std::string write_manifest(const Manifest& manifest) {
     Json files = Json::array();
-    for (const auto& file : manifest.files)
+    int format = kFormat;
+    for (const auto& file : manifest.files) {
         files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3_64", file.checksum}});
+        if (file.blocks.empty()) continue;
+        files.back()["blocks"] = file.blocks;
+        format = kWithSlices;
+    }
     Json json{{"run_id", manifest.run_id},
               {"turn", manifest.turn},
               {"generation", manifest.name.generation.value},
@@ -91,8 +99,39 @@ std::string write_manifest(const Manifest& manifest) {
               {"files", files},
               {"metadata", manifest.metadata}};
     if (!manifest.ranks.empty()) json["ranks"] = manifest.ranks;
-    return sealed(std::move(json));
+    return sealed(std::move(json), format);
 }
+
+namespace {
+
+// Files of tensors first, numbered as its name says; then those of slices, in the order of the
+// ranks.
+std::optional<std::string> strange_file(const Manifest& manifest) {
+    const auto& files = manifest.files;
+    const int edition = files.empty() ? 0 : edition_of(files[0].name);
+    const auto slices = std::find_if(files.begin(), files.end(),
+                                     [](const SnapshotFile& file) { return !file.blocks.empty(); });
+    const auto plain = static_cast<std::size_t>(slices - files.begin());
+    std::size_t next = 0, world = 0;
+    for (std::size_t i = 0; i < files.size(); ++i) {
+        if (i < plain) {
+            if (files[i].name != manifest.name.tensors(i, plain, edition)) return files[i].name;
+            continue;
+        }
+        const auto part = parse_slices_name(files[i].name);
+        const bool ours =
+            part && files[i].name == manifest.name.slices(part->first, part->second, edition);
+        const auto blocks = (files[i].bytes + kChecksumBlock - 1) / kChecksumBlock;
+        if (!ours || part->first < next || (world && part->second != world) ||
+            files[i].blocks.size() != blocks)
+            return files[i].name;
+        next = part->first + 1;
+        world = part->second;
+    }
+    return std::nullopt;
+}
+
+}  // namespace
 
 // A correct checksum shows that the text is complete, not that this library wrote it. So a field of
 // a wrong type is handled too, and the names of the files must be those that the snapshot's own
@@ -109,18 +148,14 @@ Result<Manifest> parse_manifest(const std::string& text) {
         for (const auto& file : json->at("files")) {
             manifest.files.push_back({file.at("name").get<std::string>(),
                                       file.at("bytes").get<std::uint64_t>(),
-                                      file.at("xxh3_64").get<std::string>()});
+                                      file.at("xxh3_64").get<std::string>(),
+                                      file.value("blocks", std::vector<std::string>())});
         }
         manifest.metadata = json->at("metadata").get<Metadata>();
         manifest.ranks = json->value("ranks", std::vector<Metadata>());
-        const auto& files = manifest.files;
-        const int edition = files.empty() ? 0 : edition_of(files[0].name);
-        for (std::size_t i = 0; i < files.size(); ++i) {
-            if (files[i].name != manifest.name.tensors(i, files.size(), edition))
-                return Error(
-                    ErrorCode::malformed,
-                    "the manifest names a file that is not part of its snapshot: " + files[i].name);
-        }
+        if (const auto file = strange_file(manifest))
+            return Error(ErrorCode::malformed,
+                         "the manifest names a file that is not part of its snapshot: " + *file);
         return manifest;
     } catch (const Json::exception&) {
         return Error(ErrorCode::malformed, "the manifest lacks a field");
@@ -189,5 +224,13 @@ std::uint64_t hash_of(std::span<const std::byte> bytes) {
 }
 
 std::string checksum_of(std::span<const std::byte> bytes) { return hexadecimal(hash_of(bytes)); }
+
+std::vector<std::string> checksums_of_blocks(std::span<const std::byte> file) {
+    std::vector<std::string> checksums;
+    for (std::size_t at = 0; at < file.size(); at += kChecksumBlock)
+        checksums.push_back(
+            checksum_of(file.subspan(at, std::min(kChecksumBlock, file.size() - at))));
+    return checksums;
+}
 
 }  // namespace ddprun::trainer

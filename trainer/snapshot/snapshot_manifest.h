@@ -2,11 +2,13 @@
 // notices a file that was cut short or changed.
 //
 // The manifest is one JSON object with the fields format, run_id, turn (under which it was written,
-// see snapshot_name.h), generation, step, files (for each: name, bytes, xxh3_64), metadata, and
-// checksum. The last one is the XXH3-64 of all the other fields, so that the manifest protects
-// itself too. Checksums have 16 lower-case hexadecimal digits. If the program gives metadata for
-// each rank, there is a field ranks: a list of such objects. Otherwise nothing in the manifest
-// depends on the world size, and never on the time.
+// see snapshot_name.h), generation, step, files (for each: name, bytes, xxh3_64; for files of
+// slices also blocks, the XXH3-64 of each MiB), metadata, and checksum. The last one is the XXH3-64
+// of all the other fields, so that the manifest protects itself too. Checksums have 16 lower-case
+// hexadecimal digits. If the program gives metadata for each rank, there is a field ranks: a list
+// of such objects. Otherwise, and but for files of slices, nothing in the manifest depends on the
+// world size, and never on the time. The format is 4 where there are slices, which older versions
+// cannot put together, and else 3.
 //
 // Pure. Errors: malformed.
 #pragma once
@@ -30,12 +32,18 @@ struct SnapshotFile {
     std::string name;
     std::uint64_t bytes = 0;
     std::string checksum;
+    // Of a file of slices: the checksums of its blocks, so that a reader of a part needs no more
+    // than the blocks that the part lies in. Empty for other files.
+    std::vector<std::string> blocks = {};
     bool operator==(const SnapshotFile&) const = default;
 };
 
-// Which tensors lie in which file, as indices into `tensors`. Tensors are taken in the order of
-// their names. A file holds up to `limit` bytes, or a single larger tensor. The plan depends only
-// on the tensors, not on how many ranks write.
+// Bytes of a block; the last one of a file may be smaller.
+inline constexpr std::size_t kChecksumBlock = std::size_t{1} << 20;
+
+// Which tensors lie in which file, as indices into `tensors`. Slices are in none. Tensors are taken
+// in the order of their names. A file holds up to `limit` bytes, or a single larger tensor. The
+// plan depends only on the tensors, not on how many ranks write.
 std::vector<std::vector<std::size_t>> plan_files(const std::vector<TensorView>& tensors,
                                                  std::uint64_t limit);
 
@@ -90,6 +98,8 @@ class Checksum {
 };
 
 std::string checksum_of(std::span<const std::byte> bytes);
+// Those of all blocks of a file.
+std::vector<std::string> checksums_of_blocks(std::span<const std::byte> file);
 std::uint64_t hash_of(std::span<const std::byte> bytes);  // the checksum as a number
 
 }  // namespace ddprun::trainer

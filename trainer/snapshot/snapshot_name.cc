@@ -11,6 +11,8 @@ constexpr std::string_view kSnapshot = "snapshot-";
 constexpr std::string_view kRecord = "resume-";
 constexpr std::string_view kJson = ".json";
 constexpr std::string_view kTensors = ".safetensors";
+constexpr std::string_view kSlices = "-slices";
+constexpr std::string_view kIndex = ".safetensors.index.json";
 constexpr std::string_view kTemporary = ".tmp";
 // Leading zeros make `ls` list snapshots in the order of their steps.
 constexpr std::size_t kDigits = 12;
@@ -50,15 +52,52 @@ std::string SnapshotName::stem() const {
     return std::string(kSnapshot) + padded(step, kDigits) + "-g" + std::to_string(generation.value);
 }
 
+namespace {
+
+// "-00002-of-00003", as Hugging Face names the parts of a model.
+std::string numbered(std::size_t index, std::size_t files) {
+    return "-" + padded(static_cast<std::int64_t>(index + 1), 5) + "-of-" +
+           padded(static_cast<std::int64_t>(files), 5);
+}
+
+std::string in_edition(std::string stem, int edition) {
+    return edition ? stem + "." + std::to_string(edition + 1) : stem;
+}
+
+}  // namespace
+
 // The parts are named as Hugging Face names them, so that Python's tools recognize them.
 std::string SnapshotName::tensors(std::size_t index, std::size_t files, int edition) const {
-    std::string name = stem();
-    if (edition) name += "." + std::to_string(edition + 1);
-    if (files > 1) {
-        name += "-" + padded(static_cast<std::int64_t>(index + 1), 5) + "-of-" +
-                padded(static_cast<std::int64_t>(files), 5);
-    }
+    std::string name = in_edition(stem(), edition);
+    if (files > 1) name += numbered(index, files);
     return name.append(kTensors);
+}
+
+std::string SnapshotName::slices(std::size_t rank, std::size_t world, int edition) const {
+    return in_edition(stem(), edition)
+        .append(kSlices)
+        .append(numbered(rank, world))
+        .append(kTensors);
+}
+
+std::string SnapshotName::index(int edition) const {
+    return in_edition(stem(), edition).append(kIndex);
+}
+
+std::optional<std::pair<std::size_t, std::size_t>> parse_slices_name(std::string_view file) {
+    const auto snapshot = snapshot_of(file);
+    const auto words = file.find(kSlices);
+    if (!snapshot || words == std::string_view::npos) return std::nullopt;
+    std::string_view rest = file.substr(words + kSlices.size());
+    const auto of = rest.find("-of-");
+    if (of == std::string_view::npos || of == 0 || !rest.ends_with(kTensors)) return std::nullopt;
+    const auto part = whole_number(rest.substr(1, of - 1));
+    rest.remove_suffix(kTensors.size());
+    const auto world = whole_number(rest.substr(of + 4));
+    if (!part || !world || *part < 1 || *part > *world) return std::nullopt;
+    const std::pair found{static_cast<std::size_t>(*part - 1), static_cast<std::size_t>(*world)};
+    if (snapshot->slices(found.first, found.second, edition_of(file)) != file) return std::nullopt;
+    return found;
 }
 
 std::optional<SnapshotName> snapshot_of(std::string_view file) {
@@ -135,8 +174,9 @@ std::vector<std::string> leftovers(const std::vector<std::string>& files) {
     std::vector<std::string> found;
     for (const auto& file : files) {
         const auto name = snapshot_of(file);
-        // Tensors without a manifest.
-        const bool orphan = name && file.ends_with(kTensors) && !contains(files, name->manifest());
+        // Tensors or an index without a manifest.
+        const bool orphan = name && (file.ends_with(kTensors) || file.ends_with(kIndex)) &&
+                            !contains(files, name->manifest());
         if (orphan || is_temporary(file)) found.push_back(file);
     }
     return found;

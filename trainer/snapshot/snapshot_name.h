@@ -4,6 +4,10 @@
 //   DIR/snapshot-000000000100-g3.safetensors    tensors of step 100, written by generation 3; if
 //                                               there are several files:
 //   DIR/snapshot-000000000100-g3-00001-of-00003.safetensors, …
+//   DIR/snapshot-000000000100-g3-slices-00002-of-00004.safetensors
+//                                               the slices that rank 1 of 4 brought
+//   DIR/snapshot-000000000100-g3.safetensors.index.json
+//                                               which file has which tensor, if there are slices
 //   DIR/snapshot-000000000100-g3.2.safetensors  the same step, saved a second time
 //   DIR/snapshot-000000000100-g3.json           the manifest with the checksums, written last:
 //                                               without it there is no snapshot
@@ -47,6 +51,10 @@ struct SnapshotName {
     // saved, 1 for the second, and so on. Each edition has its own files, so the old ones stay
     // valid until the new manifest has replaced the old one.
     std::string tensors(std::size_t index = 0, std::size_t files = 1, int edition = 0) const;
+    // The file of the slices of one rank.
+    std::string slices(std::size_t rank, std::size_t world, int edition = 0) const;
+    // The index of the files.
+    std::string index(int edition = 0) const;
 };
 
 // The snapshot of a manifest's file name. Empty if the name is not that of a manifest.
@@ -55,6 +63,10 @@ std::optional<SnapshotName> parse_manifest_name(std::string_view file);
 // The snapshot to which a file belongs: tensors, a manifest, or a temporary file of either. Empty
 // if the file belongs to none.
 std::optional<SnapshotName> snapshot_of(std::string_view file);
+
+// Whether a file has slices, by its name: the rank that brought them, and the number of ranks. Only
+// in the spelling of SnapshotName::slices().
+std::optional<std::pair<std::size_t, std::size_t>> parse_slices_name(std::string_view file);
 
 // The edition in the name of a tensor file, or of its temporary file. 0 if there is none.
 int edition_of(std::string_view file);

@@ -79,7 +79,6 @@ bool SnapshotFolder::admits(const SnapshotName& name, const ResumeRecord& last) 
     return !manifest || is_admissible(name, manifest->turn, last);
 }
 
-// Fails with `closed` if another loader has taken the folder since.
 Result<void> SnapshotFolder::check_turn() const {
     auto files = list_folder(folder_);
     if (!files) return files.error();

@@ -18,21 +18,6 @@ struct SnapshotWriter::Slot {
     std::optional<Work> work;
 };
 
-// What the thread needs to know about one snapshot.
-struct SnapshotWriter::Job {
-    SnapshotName name;
-    std::vector<std::vector<std::size_t>> plan;  // for each file: its tensors, as indices
-    std::string tensors;                         // tensor_list()
-    Metadata metadata, own_metadata;
-    std::string key;  // prefix of its keys in the store; the same on all ranks
-    Clock::time_point begun;
-    WritePlan how = {};
-
-    std::string file(std::size_t index) const {
-        return name.tensors(index, plan.size(), how.edition);
-    }
-};
-
 namespace {
 
 Result<void> copy_bytes(std::byte* to, const TensorView& tensor) {
@@ -40,12 +25,16 @@ Result<void> copy_bytes(std::byte* to, const TensorView& tensor) {
     return {};
 }
 
-// The tensors of one file.
-std::vector<TensorView> chosen(const std::vector<TensorView>& tensors,
-                               const std::vector<std::size_t>& indices) {
-    std::vector<TensorView> part;
-    for (std::size_t index : indices) part.push_back(tensors[index]);
-    return part;
+// Empty if no rank has any.
+std::vector<Metadata> metadata_of(const std::vector<SaveAnswer>& answers) {
+    std::vector<Metadata> all;
+    bool empty = true;
+    for (const auto& answer : answers) {
+        all.push_back(answer.metadata);
+        empty = empty && answer.metadata.empty();
+    }
+    if (empty) all.clear();
+    return all;
 }
 
 }  // namespace
@@ -85,23 +74,13 @@ Result<std::unique_ptr<SnapshotWriter>> SnapshotWriter::make(const Context& cont
     return made;
 }
 
-// Files are dealt out in turn, so that the ranks have equal shares. Every rank can compute every
-// rank's share.
-std::vector<std::size_t> SnapshotWriter::own_files(std::size_t files) const {
-    std::vector<std::size_t> own;
-    const auto world = static_cast<std::size_t>(context_.world_size);
-    for (auto i = static_cast<std::size_t>(context_.rank.value); i < files; i += world)
-        own.push_back(i);
-    return own;
-}
-
 void SnapshotWriter::prepare(const std::vector<TensorView>& tensors) {
-    const auto plan = plan_files(tensors, options_.file_bytes);
+    const SaveJob job(context_, tensors, options_.file_bytes);
     std::vector<std::size_t> sizes;
-    for (std::size_t file : own_files(plan.size())) {
-        auto head = safetensors_head(chosen(tensors, plan[file]), {{"format", "pt"}});
+    for (const auto& file : job.own_tensors(tensors)) {
+        auto head = safetensors_head(file, {{"format", "pt"}});
         std::size_t bytes = head ? head->size() : 0;
-        for (std::size_t index : plan[file]) bytes += tensors[index].data.size();
+        for (const auto& tensor : file) bytes += tensor.data.size();
         sizes.push_back(bytes);
     }
     for (auto& slot : slots_) {
@@ -128,13 +107,13 @@ Result<void> SnapshotWriter::await(Slot& slot) {
 
 Result<void> SnapshotWriter::save(std::int64_t step, const std::vector<TensorView>& tensors,
                                   const Metadata& metadata, const Metadata& own_metadata) {
-    Job job{SnapshotName{step, folder_.generation()},
-            plan_files(tensors, options_.file_bytes),
-            tensor_list(tensors),
-            metadata,
-            own_metadata,
-            std::to_string(number_) + "/" + std::to_string(saves_) + "/",
-            Clock::now()};
+    const auto begun = Clock::now();
+    SaveJob job(context_, tensors, options_.file_bytes);
+    job.name = SnapshotName{step, folder_.generation()};
+    job.metadata = metadata;
+    job.own_metadata = own_metadata;
+    job.key = std::to_string(number_) + "/" + std::to_string(saves_) + "/";
+    job.begun = begun;
     // The slots are used in turn, so this one holds the snapshot before the last one.
     Slot& slot = *slots_[static_cast<std::size_t>(saves_++ % 2)];
     (void)await(slot);
@@ -150,23 +129,31 @@ Result<void> SnapshotWriter::save(std::int64_t step, const std::vector<TensorVie
 
 // Copies this rank's share. The training stands still meanwhile, so nothing else is done here.
 Result<void> SnapshotWriter::take_in(Slot& slot, const std::vector<TensorView>& tensors,
-                                     const Job& job) {
-    const auto own = own_files(job.plan.size());
+                                     const SaveJob& job) {
+    const auto files = job.own_tensors(tensors);
     // Never fewer: a buffer that is not needed now keeps its pages for a later snapshot.
-    slot.files.resize(std::max(slot.files.size(), own.size()));
-    for (std::size_t i = 0; i < own.size(); ++i) {
-        auto done = lay_out(chosen(tensors, job.plan[own[i]]), slot.files[i], options_.copy);
-        if (!done) return done;
-    }
+    slot.files.resize(std::max(slot.files.size(), files.size()));
+    for (std::size_t i = 0; i < files.size(); ++i)
+        if (auto done = lay_out(files[i], slot.files[i], options_.copy); !done) return done;
     return {};
+}
+
+// The checksum of this rank's list of slices, which lies in the store. Empty: it brings none.
+Result<std::string> SnapshotWriter::slices_word(SaveMeeting& meeting, const SaveJob& job) {
+    return job.slices.empty() ? Result<std::string>(std::string())
+                              : meeting.publish(job.slices, lists_);
 }
 
 // Rank 0 checks that the folder is still ours and finds free file names. The other ranks write
 // nothing before they have its answer.
-Result<WritePlan> SnapshotWriter::open(SaveMeeting& meeting, const Job& job) {
-    const SaveOpinion mine{job.name, context_.world_size, job.plan.size(),
+Result<WritePlan> SnapshotWriter::open(SaveMeeting& meeting, const SaveJob& job) {
+    const SaveOpinion mine{job.name, context_.world_size, job.planned(),
                            checksum_of(std::as_bytes(std::span(job.tensors)))};
-    if (!context_.is_first()) return meeting.join(mine, job.tensors, job.own_metadata);
+    if (!context_.is_first()) {
+        auto slices = slices_word(meeting, job);
+        if (!slices) return slices.error();
+        return meeting.join(mine, job.tensors, {job.own_metadata, *slices});
+    }
     auto how = folder_.begin(job.name);
     auto said =
         how ? meeting.begin(mine, job.tensors, *how, lists_) : meeting.call_off(how.error());
@@ -174,49 +161,66 @@ Result<WritePlan> SnapshotWriter::open(SaveMeeting& meeting, const Job& job) {
 }
 
 // Writes this rank's files and reports each of them, also a failed one, so that rank 0 does not
-// wait for it. `written` gets the names that are on disk.
-Result<void> SnapshotWriter::write_own(SaveMeeting& meeting, const Slot& slot, const Job& job,
+// wait for it. `written` gets the names that may be on disk.
+Result<void> SnapshotWriter::write_own(SaveMeeting& meeting, const Slot& slot, const SaveJob& job,
                                        const Result<void>& copied,
                                        std::vector<std::string>& written) {
-    const auto own = own_files(job.plan.size());
+    const auto own = job.own_files();
     Result<void> result = copied;
     for (std::size_t i = 0; i < own.size(); ++i) {
-        const std::string name = job.file(own[i]);
-        auto file =
-            copied ? folder_.write_file(name, slot.files[i]) : Result<SnapshotFile>(copied.error());
-        if (file) written.push_back(name);
+        auto file = copied ? folder_.write_file(own[i].name, slot.files[i])
+                           : Result<SnapshotFile>(copied.error());
+        if (file) written.push_back(own[i].name);
         if (file && job.how.read_back)
             if (auto same = folder_.read_back(*file); !same) file = same.error();
-        if (auto said = meeting.report(own[i], file); !said) return said;
+        // A reader of slices wants to check no more than it needs.
+        if (file && own[i].slices) file->blocks = checksums_of_blocks(slot.files[i].bytes());
+        if (auto said = meeting.report(own[i].key, file); !said) return said;
         if (!file) result = file.error();
     }
     return result;
 }
 
-// Rank 0 only: hears all ranks, collects the reports of all files, looks at the files, and commits.
-Result<void> SnapshotWriter::complete(SaveMeeting& meeting, const Job& job) {
-    auto ranks = meeting.answers(job.own_metadata);
-    if (!ranks) return ranks.error();
+// Rank 0 only: waits until a file is written, and looks at it.
+Result<SnapshotFile> SnapshotWriter::hear_of(SaveMeeting& meeting,
+                                             const SaveJob::File& expected) const {
+    auto file = meeting.file(expected.key, expected.name, expected.rank);
+    if (!file) return file;
+    if (auto seen = folder_.look_at(*file); !seen)
+        return Error(seen.error().code(),
+                     "of rank " + std::to_string(expected.rank) + ": " + seen.error().sentence());
+    return file;
+}
+
+// Rank 0 only: hears all ranks, compares their slices, collects the reports of all files, and
+// commits.
+Result<void> SnapshotWriter::complete(SaveMeeting& meeting, const SaveJob& job) {
+    auto mine = slices_word(meeting, job);
+    if (!mine) return mine.error();
+    auto answers = meeting.answers({job.own_metadata, *mine});
+    if (!answers) return answers.error();
+    std::vector<std::string> lists;
+    for (const auto& answer : *answers) lists.push_back(answer.slices);
+    auto good = slices_.agree(lists, job.shared_names(),
+                              [&](const std::string& list) { return meeting.published(list); });
+    if (!good) return good;
     std::vector<SnapshotFile> files;
-    for (std::size_t i = 0; i < job.plan.size(); ++i) {
-        // The rank that writes file i, see own_files().
-        const int rank = static_cast<int>(i % static_cast<std::size_t>(context_.world_size));
-        auto file = meeting.file(i, job.file(i), rank);
+    for (const auto& expected : job.all_files(slices_.ranks())) {
+        auto file = hear_of(meeting, expected);
         if (!file) return file.error();
-        if (auto seen = folder_.look_at(*file); !seen)
-            return Error(seen.error().code(),
-                         "of rank " + std::to_string(rank) + ": " + seen.error().sentence());
         files.push_back(std::move(*file));
     }
-    const bool empty = std::all_of(ranks->begin(), ranks->end(),
-                                   [](const Metadata& metadata) { return metadata.empty(); });
-    if (empty) ranks->clear();
-    return folder_.commit(job.name, std::move(files), job.metadata, std::move(*ranks));
+    if (std::any_of(lists.begin(), lists.end(), [](const auto& list) { return !list.empty(); })) {
+        const auto text = job.index_of(slices_.ranks()).text();
+        if (auto done = folder_.write_index(job.name.index(job.how.edition), text); !done)
+            return done;
+    }
+    return folder_.commit(job.name, std::move(files), job.metadata, metadata_of(*answers));
 }
 
 // Writes, and learns whether the snapshot is complete. Rank 0's result is the result of all ranks:
 // otherwise some rank could report a snapshot that does not exist.
-Result<void> SnapshotWriter::write_and_agree(const Slot& slot, Job& job,
+Result<void> SnapshotWriter::write_and_agree(const Slot& slot, SaveJob& job,
                                              const Result<void>& copied) {
     SaveMeeting meeting(context_, *store_, job.key, options_.timeout);
     auto how = open(meeting, job);
@@ -226,6 +230,8 @@ Result<void> SnapshotWriter::write_and_agree(const Slot& slot, Job& job,
     Result<void> result = write_own(meeting, slot, job, copied, written);
     if (context_.is_first()) {
         if (result) result = complete(meeting, job);
+        // If it was written. It stays if the snapshot is complete after all.
+        written.push_back(job.name.index(job.how.edition));
         meeting.end(result);
     } else {
         // Without rank 0's word the snapshot may be complete. The files stay, and the next loader
@@ -241,7 +247,7 @@ Result<void> SnapshotWriter::write_and_agree(const Slot& slot, Job& job,
 }
 
 // Runs on the writer's thread.
-Result<void> SnapshotWriter::write(const Slot& slot, Job& job, const Result<void>& copied) {
+Result<void> SnapshotWriter::write(const Slot& slot, SaveJob& job, const Result<void>& copied) {
     if (auto done = write_and_agree(slot, job, copied); !done) {
         return Error(done.error().code(),
                      "snapshot " + job.name.stem() + " was not saved: " + done.error().sentence());

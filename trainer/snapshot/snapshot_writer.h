@@ -5,11 +5,15 @@
 // writes it to disk and reports to rank 0 through the store. Rank 0 writes the manifest when all
 // files are on disk. Two snapshots may be in progress; the third save() waits for the first.
 //
-// All ranks call save() for the same steps, with the same tensors (their parameters are equal), and
-// get the same result. If ranks differ in the step, or in the names, types or shapes of the
-// tensors, the snapshot fails with both values, and older snapshots stay. If one rank cannot write
-// its share, the snapshot fails on all ranks, and its files are removed. A rank that cannot learn
-// the result, because rank 0 is gone, removes nothing: the snapshot may be complete.
+// All ranks call save() for the same steps, and get the same result. A tensor without a place is
+// one that all ranks have, equal in its bits (data parallel). A tensor with a place is this rank's
+// own: a slice, or a whole tensor that only this rank has (slice_of(), tensor.h). The slices of all
+// ranks must be whole tensors: of ranks with the same slice one brings it. Each rank writes its
+// slices as one file, and rank 0 an index (snapshot_index.h). If ranks differ in the step, in the
+// tensors that all have, or if slices leave a hole or overlap, the snapshot fails with a sentence
+// that names tensor and ranks, and older snapshots stay. If one rank cannot write its share, the
+// snapshot fails on all ranks, and its files are removed. A rank that cannot learn the result,
+// because rank 0 is gone, removes nothing: the snapshot may be complete.
 //
 // A job may have several writers, for example for its latest and its best snapshots. Each has a
 // folder of its own, and all ranks make them in the same order.
@@ -30,7 +34,9 @@
 
 #include "trainer/group/work_queue.h"
 #include "trainer/snapshot/folder_claim.h"
+#include "trainer/snapshot/save_job.h"
 #include "trainer/snapshot/save_meeting.h"
+#include "trainer/snapshot/slice_list.h"
 #include "trainer/snapshot/snapshot.h"
 
 namespace ddprun::trainer {
@@ -81,17 +87,17 @@ class SnapshotWriter {
 
   private:
     struct Slot;
-    struct Job;
     SnapshotWriter(const Context& context, std::unique_ptr<Store> store, SnapshotFolder folder,
                    FolderClaim claim, WriterOptions options);
-    std::vector<std::size_t> own_files(std::size_t files) const;
-    Result<void> take_in(Slot& slot, const std::vector<TensorView>& tensors, const Job& job);
-    Result<void> write(const Slot& slot, Job& job, const Result<void>& copied);
-    Result<void> write_and_agree(const Slot& slot, Job& job, const Result<void>& copied);
-    Result<WritePlan> open(SaveMeeting& meeting, const Job& job);
-    Result<void> write_own(SaveMeeting& meeting, const Slot& slot, const Job& job,
+    Result<void> take_in(Slot& slot, const std::vector<TensorView>& tensors, const SaveJob& job);
+    Result<void> write(const Slot& slot, SaveJob& job, const Result<void>& copied);
+    Result<void> write_and_agree(const Slot& slot, SaveJob& job, const Result<void>& copied);
+    Result<WritePlan> open(SaveMeeting& meeting, const SaveJob& job);
+    Result<std::string> slices_word(SaveMeeting& meeting, const SaveJob& job);
+    Result<void> write_own(SaveMeeting& meeting, const Slot& slot, const SaveJob& job,
                            const Result<void>& copied, std::vector<std::string>& written);
-    Result<void> complete(SaveMeeting& meeting, const Job& job);
+    Result<void> complete(SaveMeeting& meeting, const SaveJob& job);
+    Result<SnapshotFile> hear_of(SaveMeeting& meeting, const SaveJob::File& expected) const;
     Result<void> await(Slot& slot);
 
     const Context context_;
@@ -102,7 +108,8 @@ class SnapshotWriter {
     std::array<std::unique_ptr<Slot>, 2> slots_;
     std::int64_t number_ = 0;  // of this writer in the job, the same on all ranks
     std::int64_t saves_ = 0;
-    std::set<std::string> lists_;  // of tensors, that rank 0 has put into the store
+    std::set<std::string> lists_;  // checksums of those that this rank has put into the store
+    SliceLists slices_;            // of all ranks; on rank 0
     Result<void> failed_;
     mutable std::mutex mutex_;  // of newest_
     Newest newest_;

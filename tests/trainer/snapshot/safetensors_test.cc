@@ -50,6 +50,59 @@ TEST(Safetensors, WritesWhatItReads) {
 
 // Each rule of the format, broken once. A snapshot may come from anywhere, so a wrong length must
 // give an error and never a read beyond the memory.
+TEST(Safetensors, SaysWhereSlicesLie) {
+    const std::array<float, 4> a{1, 2, 3, 4};
+    std::vector<TensorView> tensors{tensor_view("w", {2, 2}, std::span<const float>(a)),
+                                    tensor_view("w", {2, 2}, std::span<const float>(a)),
+                                    tensor_view("d", {4}, std::span<const float>(a))};
+    tensors[0].place = Place{{4, 4}, {2, 0}};
+    tensors[1].place = Place{{4, 4}, {0, 2}};
+    tensors[2].place = Place{{4}, {0}};
+    auto head = safetensors_head(tensors, {});
+    ASSERT_TRUE(head) << head.error();
+    EXPECT_NE(head->find(R"("w[2:4, 0:2]":{"data_offsets":[32,48],"dtype":"F32","shape":[2,2]})"),
+              std::string::npos)
+        << *head;
+    std::string file = *head;
+    for (auto index : data_order(tensors))
+        file.append(reinterpret_cast<const char*>(tensors[index].data.data()), 16);
+    const auto parsed = parse_safetensors(bytes(file));
+    ASSERT_TRUE(parsed) << parsed.error();
+    EXPECT_TRUE(parsed->metadata.empty());
+    ASSERT_EQ(parsed->tensors.size(), 3u);
+    EXPECT_EQ(parsed->tensors[1].name, "w");
+    EXPECT_EQ(parsed->tensors[1].place, tensors[1].place);
+    EXPECT_EQ(parsed->tensors[2].place, tensors[0].place);
+    // Only a whole one is found by its name.
+    EXPECT_EQ(parsed->find("w"), nullptr);
+    EXPECT_NE(parsed->find("d"), nullptr);
+    tensors[0].place->offset = {3, 0};
+    EXPECT_FALSE(safetensors_head(tensors, {}));
+}
+
+// What the metadata say of slices is not trusted.
+TEST(Safetensors, RefusesNonsenseAboutSlices) {
+    const auto with = [](const std::string& slices) {
+        const std::string header = R"({"__metadata__":{"slices":")" + slices +
+                                   R"("},"s":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})";
+        return static_cast<bool>(parse_safetensors(bytes(file_of(header, "abcd"))));
+    };
+    const auto slice = [](const char* whole, const char* offset) {
+        return std::string(R"({\"s\":{\"tensor\":\"w\",\"whole\":)") + whole + R"(,\"offset\":)" +
+               offset + "}}";
+    };
+    EXPECT_TRUE(with(slice("[8]", "[4]")));
+    EXPECT_FALSE(with(slice("[8]", "[5]")));
+    EXPECT_FALSE(with(slice("[8]", "[-1]")));
+    EXPECT_FALSE(with(slice("[8]", "[18446744073709551615]")));
+    EXPECT_FALSE(with(slice("[8, 1]", "[4, 0]")));
+    EXPECT_FALSE(with(slice("[\\\"8\\\"]", "[4]")));
+    EXPECT_FALSE(with(slice("8", "[4]")));
+    EXPECT_FALSE(with("[]"));
+    EXPECT_FALSE(with("x"));
+    EXPECT_FALSE(with(R"({\"s\":[]})"));
+}
+
 TEST(Safetensors, RefusesWhatBreaksTheFormat) {
     const std::string good = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
     ASSERT_TRUE(parse_safetensors(bytes(file_of(good, std::string(8, 'x')))));

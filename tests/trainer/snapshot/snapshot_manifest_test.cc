@@ -50,6 +50,41 @@ TEST(SnapshotManifest, HasTheMetadataOfEachRank) {
     EXPECT_TRUE(metadata_of_rank(*again, Rank(1)).value().empty());
 }
 
+// Files of slices have checksums of their blocks, and a format of their own: a version that does
+// not know them would load the other half. Only names of the snapshot's own are believed.
+TEST(SnapshotManifest, HasTheBlocksOfFilesOfSlices) {
+    Manifest manifest = parse_manifest(kEarlier).value();
+    const auto slices = [&](std::size_t rank, std::uint64_t bytes) {
+        return SnapshotFile{manifest.name.slices(rank, 4, 1), bytes, "0011223344556677", {"a"}};
+    };
+    manifest.files.push_back(slices(0, kChecksumBlock));
+    manifest.files.push_back(slices(2, kChecksumBlock + 1));
+    manifest.files.back().blocks = {"a", "b"};
+    const std::string text = write_manifest(manifest);
+    EXPECT_NE(text.find("\"format\": 4"), std::string::npos);
+    const auto again = parse_manifest(text);
+    ASSERT_TRUE(again) << again.error();
+    EXPECT_EQ(again->files, manifest.files);
+    const auto refused = [&](const SnapshotFile& file) {
+        Manifest strange = manifest;
+        strange.files.back() = file;
+        return !parse_manifest(write_manifest(strange));
+    };
+    SnapshotFile other = slices(2, 1);
+    EXPECT_FALSE(refused(other));
+    other.name = "../" + other.name;
+    EXPECT_TRUE(refused(other));
+    other.name = SnapshotName{193, Generation(0)}.slices(2, 4, 1);
+    EXPECT_TRUE(refused(other));
+    other.name = manifest.name.slices(2, 4, 0);  // of another edition
+    EXPECT_TRUE(refused(other));
+    other.name = manifest.name.slices(2, 5, 1);  // of another number of ranks
+    EXPECT_TRUE(refused(other));
+    EXPECT_TRUE(refused(slices(0, 1)));                   // twice
+    EXPECT_TRUE(refused(slices(2, kChecksumBlock + 1)));  // a block too few
+    EXPECT_TRUE(refused(slices(2, 0)));                   // a block too many
+}
+
 // A number of the metadata that is missing or wrong is named with the snapshot, as a mistake of the
 // user: it is a snapshot of another program.
 TEST(SnapshotManifest, NamesItselfInErrorsAboutItsMetadata) {

@@ -53,6 +53,34 @@ TEST(SnapshotName, KnowsItsFiles) {
     }
 }
 
+TEST(SnapshotName, KnowsFilesOfSlices) {
+    const SnapshotName it = name(7, 3);
+    EXPECT_EQ(it.slices(1, 4), "snapshot-000000000007-g3-slices-00002-of-00004.safetensors");
+    EXPECT_EQ(it.slices(1, 4, 1), "snapshot-000000000007-g3.2-slices-00002-of-00004.safetensors");
+    EXPECT_EQ(it.index(), "snapshot-000000000007-g3.safetensors.index.json");
+    EXPECT_EQ(it.index(1), "snapshot-000000000007-g3.2.safetensors.index.json");
+    for (int edition : {0, 1, 9}) {
+        EXPECT_EQ(parse_slices_name(it.slices(3, 4, edition)),
+                  (std::pair<std::size_t, std::size_t>(3, 4)));
+        for (const auto& file : {it.slices(3, 4, edition), it.index(edition)}) {
+            EXPECT_EQ(snapshot_of(file), it) << file;
+            EXPECT_EQ(edition_of(file), edition) << file;
+            EXPECT_FALSE(parse_manifest_name(file)) << file;
+            EXPECT_EQ(next_edition(it, {file}), edition + 1) << file;
+            EXPECT_THAT(leftovers({file}), ElementsAre(file));
+            EXPECT_THAT(leftovers({file, it.manifest()}), ElementsAre());
+        }
+    }
+    for (const char* file :
+         {"snapshot-000000000007-g3-slices-00005-of-00004.safetensors",
+          "snapshot-000000000007-g3-slices-00000-of-00004.safetensors",
+          "snapshot-000000000007-g3-slices-2-of-4.safetensors",
+          "snapshot-000000000007-g3-slices-of-.safetensors",
+          "snapshot-000000000007-g3-00002-of-00004.safetensors", "snapshot-000000000007-g3-slices",
+          "-slices-00002-of-00004.safetensors"})
+        EXPECT_FALSE(parse_slices_name(file)) << file;
+}
+
 // A step that is saved once more gets names that no file has, not even a temporary one. So the
 // files of the old snapshot stay valid until the new manifest is in place.
 TEST(SnapshotName, FindsAFreeEdition) {

@@ -1,0 +1,136 @@
+// Slices of several ranks: whole tensors, or a sentence that names tensor, ranks and place.
+#include "trainer/snapshot/slice_list.h"
+
+#include <gmock/gmock.h>
+
+#include "trainer/snapshot/snapshot_index.h"
+
+namespace ddprun::trainer {
+namespace {
+
+using testing::HasSubstr;
+
+SliceEntry slice(std::string tensor, Extents whole, Extents offset, Extents shape,
+                 DataType type = DataType::float32) {
+    return {std::move(tensor), type, std::move(whole), {std::move(offset), std::move(shape)}};
+}
+
+using Ranks = std::vector<std::vector<SliceEntry>>;
+
+void expect_refused(const Ranks& ranks, const std::string& sentence) {
+    const auto done = check_slices(ranks, {"c"});
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code(), ErrorCode::refused);
+    EXPECT_EQ(done.error().sentence(), sentence);
+}
+
+TEST(SliceList, IsGoodIfEachElementIsThereOnce) {
+    EXPECT_TRUE(check_slices({{slice("w", {4, 2}, {0, 0}, {4, 1}), slice("b", {3}, {0}, {3})},
+                              {},
+                              {slice("w", {4, 2}, {0, 1}, {3, 1})},
+                              {slice("w", {4, 2}, {3, 1}, {1, 1}), slice("n", {}, {}, {})}},
+                             {"c"}));
+    // A rank whose share is empty, as the last one of five has of four rows.
+    EXPECT_TRUE(check_slices({{slice("w", {4}, {0}, {4})}, {slice("w", {4}, {4}, {0})}}, {}));
+}
+
+TEST(SliceList, NamesWhatIsMissing) {
+    expect_refused({{slice("w", {8, 4}, {0, 0}, {4, 4})}, {slice("w", {8, 4}, {5, 0}, {3, 4})}},
+                   "tensor \"w\": the slices of all ranks have 28 of its 32 elements (F32 [8, 4]); "
+                   "the first that no rank has is [4, 0]");
+}
+
+TEST(SliceList, NamesWhatIsThereTwice) {
+    expect_refused({{}, {slice("w", {8}, {0}, {5})}, {slice("w", {8}, {4}, {4})}},
+                   "tensor \"w\": rank 1 has the slice [0:5] and rank 2 the slice [4:8], so [4:5] "
+                   "would be saved twice; of ranks with the same slice one brings it");
+    // As many elements as the whole has, but not the right ones.
+    const Ranks same{{slice("w", {8}, {0}, {4})}, {slice("w", {8}, {0}, {4})}};
+    EXPECT_THAT(check_slices(same, {}).error().sentence(), HasSubstr("[0:4] would be saved twice"));
+}
+
+TEST(SliceList, NamesTypesAndShapesThatDiffer) {
+    expect_refused({{slice("w", {8}, {0}, {4})}, {slice("w", {9}, {4}, {5})}},
+                   "tensor \"w\": rank 1 has a slice of F32 [9], and rank 0 one of F32 [8]");
+    expect_refused({{slice("w", {8}, {0}, {4})}, {slice("w", {8}, {4}, {4}, DataType::bfloat16)}},
+                   "tensor \"w\": rank 1 has a slice of BF16 [8], and rank 0 one of F32 [8]");
+    expect_refused({{slice("w", {8}, {6}, {4})}},
+                   "tensor \"w\": rank 0 has the slice [6:10], which does not lie in the whole "
+                   "[8]");
+    expect_refused({{slice("c", {8}, {0}, {8})}},
+                   "tensor \"c\": rank 0 brings a slice of it, and all ranks bring the whole");
+}
+
+TEST(SliceList, ComesBackFromItsText) {
+    const std::vector<float> values(6);
+    std::vector<TensorView> tensors{tensor_view("w", {2, 3}, std::span<const float>(values)),
+                                    tensor_view("a \"b\"", {6}, std::span<const float>(values)),
+                                    tensor_view("shared", {6}, std::span<const float>(values))};
+    tensors[0].place = Place{{4, 3}, {2, 0}};
+    tensors[1].place = Place{{6}, {0}};
+    const auto slices = parse_slices(write_slices(tensors));
+    ASSERT_TRUE(slices);
+    EXPECT_THAT(*slices, testing::ElementsAre(slice("a \"b\"", {6}, {0}, {6}),
+                                              slice("w", {4, 3}, {2, 0}, {2, 3})));
+    EXPECT_EQ(write_slices({tensors[2]}), "");
+    for (const char* text : {"x", "[1]", "[[]]", "[[\"w\",\"F9\",[1],[0],[1]]]",
+                             "[[\"w\",\"F32\",[1],[0]]]", "[[\"w\",\"F32\",[\"1\"],[0],[1]]]"})
+        EXPECT_FALSE(parse_slices(text)) << text;
+}
+
+// Lists are fetched when one has changed, and not otherwise.
+TEST(SliceList, IsFetchedOnlyWhenItHasChanged) {
+    const std::map<std::string, std::string> texts{{"one", R"([["w","F32",[4],[0],[2]]])"},
+                                                   {"two", R"([["w","F32",[4],[2],[2]]])"},
+                                                   {"all", R"([["w","F32",[4],[0],[4]]])"}};
+    int fetched = 0;
+    const auto fetch = [&](const std::string& name) {
+        ++fetched;
+        return Result<std::string>(texts.at(name));
+    };
+    SliceLists lists;
+    EXPECT_TRUE(lists.agree({"one", "", "two"}, {}, fetch));
+    EXPECT_EQ(lists.ranks().size(), 3u);
+    EXPECT_TRUE(lists.agree({"one", "", "two"}, {}, fetch));
+    EXPECT_EQ(fetched, 2);
+    EXPECT_FALSE(lists.agree({"one", "", "two"}, {"w"}, fetch));
+    EXPECT_FALSE(lists.agree({"one", "", "all"}, {}, fetch));
+    // What was refused has not replaced what was good.
+    EXPECT_EQ(lists.ranks()[2][0].part.shape, Extents{2});
+    EXPECT_TRUE(lists.agree({"", "", "all"}, {}, fetch));
+    EXPECT_TRUE(lists.ranks()[0].empty());
+}
+
+TEST(SnapshotIndex, HasTheFormThatPythonKnows) {
+    SnapshotIndex index;
+    index.add("c", 40, "a.safetensors");
+    index.add(slice("w", {8, 2}, {0, 0}, {4, 2}), "b.safetensors");
+    index.add(slice("d", {3}, {0}, {3}), "b.safetensors");
+    EXPECT_EQ(index.text(), R"({
+ "metadata": {
+  "slices": {
+   "w[0:4, 0:2]": {
+    "offset": [
+     0,
+     0
+    ],
+    "tensor": "w",
+    "whole": [
+     8,
+     2
+    ]
+   }
+  },
+  "total_size": 84
+ },
+ "weight_map": {
+  "c": "a.safetensors",
+  "d": "b.safetensors",
+  "w[0:4, 0:2]": "b.safetensors"
+ }
+}
+)");
+}
+
+}  // namespace
+}  // namespace ddprun::trainer

@@ -1,0 +1,64 @@
+// Opens the files of a snapshot, and reads what a program's tensors need of them.
+#include "trainer/snapshot/load_slices.h"
+
+#include <algorithm>
+
+#include "trainer/snapshot/durable_file.h"
+#include "trainer/snapshot/fill_tensors.h"
+#include "trainer/snapshot/part_reader.h"
+
+namespace ddprun::trainer {
+namespace {
+
+// The open files of a snapshot, in the order of the manifest.
+struct Files {
+    std::vector<PartReader> readers;
+    std::vector<TensorView> tensors;  // of all files
+};
+
+Result<Files> open_files(const std::string& folder, const Manifest& manifest) {
+    Files files;
+    for (const auto& file : manifest.files) {
+        auto reader = PartReader::open(folder, file);
+        if (!reader) return reader.error();
+        auto content = reader->header();
+        if (!content)
+            return Error(content.error().code(), file.name + ": " + content.error().sentence());
+        for (auto& tensor : content->tensors) files.tensors.push_back(std::move(tensor));
+        files.readers.push_back(std::move(*reader));
+    }
+    return files;
+}
+
+// A header that is damaged may look like one of another model. Then the snapshot is damaged, and
+// not the program wrong.
+Error reason_of(const Error& error, Files& files) {
+    if (error.code() != ErrorCode::usage) return error;
+    for (auto& reader : files.readers)
+        if (auto whole = reader.check_all(); !whole) return whole.error();
+    return error;
+}
+
+}  // namespace
+
+Result<LoadedSlices> load_slices(const std::string& folder, const SnapshotName& name,
+                                 const std::vector<Tensor>& tensors, const LoadOptions& options) {
+    auto manifest = read_manifest(folder, name);
+    if (!manifest) return manifest.error();
+    LoadedSlices loaded{std::move(*manifest)};
+    auto files = open_files(folder, loaded.manifest);
+    if (!files) return files.error();
+    const auto gather = [&](std::byte* to, std::span<const std::byte> from) -> Result<void> {
+        if (from.empty()) return {};
+        const auto reader =
+            std::find_if(files->readers.begin(), files->readers.end(),
+                         [&](const PartReader& file) { return file.has(from.data()); });
+        return reader->copy(to, from);
+    };
+    auto done = fill_tensors("snapshot " + name.stem(), files->tensors, tensors, options, gather);
+    if (!done) return reason_of(done.error(), *files);
+    for (const auto& reader : files->readers) loaded.bytes_read += reader.bytes_read();
+    return loaded;
+}
+
+}  // namespace ddprun::trainer

@@ -1,0 +1,49 @@
+// PartReader: a file of a snapshot of which only parts are read. Each block is compared with its
+// checksum before a byte of it is used. A file without checksums of blocks is one block.
+//
+// Movable. Thread: one. Errors: unavailable, not_found; malformed, for a file that is not what the
+// manifest says.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainer/snapshot/page_buffer.h"
+#include "trainer/snapshot/safetensors.h"
+#include "trainer/snapshot/snapshot_manifest.h"
+
+namespace ddprun::trainer {
+
+class PartReader {
+  public:
+    // Compares the size only. `file` must outlive the reader.
+    static Result<PartReader> open(const std::string& folder, const SnapshotFile& file);
+
+    // The tensors of the file; their data have not been read. Of a file of one block the header is
+    // not compared either: it says whether the rest is needed. (The first copy() compares it.)
+    Result<Safetensors> header();
+
+    // Copies bytes of the file, which are given by their place in its memory.
+    Result<void> copy(std::byte* to, std::span<const std::byte> from);
+    bool has(const std::byte* at) const {
+        return at >= pages_.bytes().data() && at < pages_.bytes().data() + pages_.bytes().size();
+    }
+
+    // Compares the whole file.
+    Result<void> check_all() { return check(0, pages_.bytes().size()); }
+
+    // How many bytes were read and compared.
+    std::uint64_t bytes_read() const { return bytes_read_; }
+
+  private:
+    PartReader(const SnapshotFile& file, PageBuffer pages);
+    Result<void> check(std::size_t begin, std::size_t end);
+    std::size_t block_bytes() const;
+
+    const SnapshotFile* file_;
+    PageBuffer pages_;
+    std::vector<bool> checked_;  // one for each block
+    std::uint64_t bytes_read_ = 0;
+};
+
+}  // namespace ddprun::trainer
