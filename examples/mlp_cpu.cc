@@ -21,13 +21,13 @@ class CpuMlp final : public Mlp {
         : shape_(shape),
           inputs_(static_cast<std::size_t>(shape.inputs)),
           hidden_(static_cast<std::size_t>(shape.hidden)),
-          parameters_(parameters.begin(), parameters.end()),
-          momenta_(parameters.size()) {}
+          parameters_(parameters.begin(), parameters.end()) {}
 
     std::vector<NamedBuffer> parameters() override {
         return named_parts(shape_, parameters_.data(), "");
     }
     std::vector<NamedBuffer> momenta() override {
+        make_momenta();
         return named_parts(shape_, momenta_.data(), "momentum.");
     }
 
@@ -59,6 +59,7 @@ class CpuMlp final : public Mlp {
 
     // The gradients lie in buckets, the parameters and momenta one after the other.
     Result<void> update(const GradientReducer& reducer, float rate, float momentum) override {
+        make_momenta();
         std::size_t at = 0;
         for (std::size_t parameter = 0; parameter < 4; ++parameter) {
             const auto gradient = reducer.gradient(parameter);
@@ -71,6 +72,9 @@ class CpuMlp final : public Mlp {
     }
 
   private:
+    // Only for those who want them: an optimizer outside has its own.
+    void make_momenta() { momenta_.resize(parameters_.size()); }
+
     // The layout of parameters_: W1, b1, w2, b2.
     const float* first_bias() const { return &parameters_[hidden_ * inputs_]; }
     const float* second() const { return first_bias() + hidden_; }

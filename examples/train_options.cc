@@ -19,6 +19,8 @@ const char kTrainHelp[] =
     "  --warm-up X           epochs up to the full rate (0)\n"
     "  --cosine X            the rate falls to 0 by epoch X, as half a cosine (0: it stays)\n"
     "  --clip X              greatest norm of the gradients (0: no limit)\n"
+    "  --zero 1              each rank keeps a share of the optimizer's state (ZeRO, stage 1), on "
+    "CPUs\n"
     "  --bucket-kib N        gradients that travel together (25600; the first 1024 at most)\n"
     "  --seed N              of weights, made data and order (1)\n"
     "  --snapshot-dir DIR    write snapshots here, and resume from the newest valid one\n"
@@ -59,6 +61,7 @@ const std::map<std::string, Setter<TrainOptions>>& setters() {
         {"--warm-up", number(&O::warm_up, 0, 1e6)},
         {"--cosine", number(&O::cosine_end, 0, 1e6)},
         {"--clip", number(&O::clip, 0, 1e9)},
+        {"--zero", number(&O::zero, 0, 1)},
         {"--bucket-kib", number(&O::bucket_kib, 1, 1e6)},
         {"--seed", number(&O::seed, 0, 1e19)},
         {"--data", text(&O::data)},

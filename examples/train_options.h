@@ -21,6 +21,7 @@ struct TrainOptions {
     int reference_batch = 0;    // batch for which `rate` is right; 0: any batch
     float warm_up = 0;          // in epochs
     float cosine_end = 0;       // epoch at which the rate is 0; 0: it stays
+    int zero = 0;               // 1: the optimizer's state is shared out over the ranks
     float clip = 0;             // greatest norm of all gradients; 0: no clipping
     int bucket_kib = 25 << 10;  // size of a bucket; the first: at most 1 MiB
     std::uint64_t seed = 1;

@@ -11,10 +11,12 @@ namespace example {
 using namespace ddprun::trainer;
 
 // The momenta belong to the state: without them the next step would differ.
-std::vector<Tensor> tensors_of(Mlp& mlp) {
+std::vector<Tensor> tensors_of(Mlp& mlp, ShardedOptimizer* sharded) {
     auto all = mlp.parameters();
-    for (auto& momentum : mlp.momenta()) all.push_back(std::move(momentum));
+    if (!sharded)
+        for (auto& momentum : mlp.momenta()) all.push_back(std::move(momentum));
     std::vector<Tensor> tensors;
+    if (sharded) tensors = sharded->state();
     for (const auto& [name, buffer] : all)
         tensors.push_back(tensor(name, {buffer.count},
                                  std::span(static_cast<float*>(buffer.data), buffer.count)));
@@ -33,17 +35,13 @@ Metadata words_of(const DistributedSampler& sampler, const EarlyStop& early, std
     return words;
 }
 
-void restore(const Snapshot& snapshot, std::uint64_t seed, Memory memory, Mlp& mlp,
-             DistributedSampler& sampler, EarlyStop& early) {
-    const auto& manifest = snapshot.manifest;
+void restore(const Manifest& manifest, std::uint64_t seed, DistributedSampler& sampler,
+             EarlyStop& early) {
     // Another seed would shuffle the data in another order, and the position would mean other
     // samples.
     if (or_throw(value_of<std::uint64_t>(manifest, "seed")) != seed)
         throw Failure(ddprun::usage_error("snapshot " + manifest.name.stem() +
                                           " was written with another --seed"));
-    LoadOptions options;
-    if (memory == Memory::gpu) options.copy = copy_to_gpu();
-    or_throw(load_into(snapshot, tensors_of(mlp), options));
     // These are missing before the first validation.
     if (manifest.metadata.contains("best"))
         early.resume(or_throw(value_of<double>(manifest, "best")),

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "examples/train_state.h"
+#include "trainer/snapshot/load_slices.h"
 #include "trainer/training/agreement.h"
 #include "trainer/training/schedule.h"
 #include "trainer/worker/or_throw.h"
@@ -35,16 +36,34 @@ double seconds(std::chrono::nanoseconds time) {
 }  // namespace
 
 void Training::begin() {
+    make_optimizer();
     if (!p_.options.snapshot_dir.empty()) resume();
+}
+
+// Before a snapshot is loaded: how the state is shared out says what each rank needs of it.
+void Training::make_optimizer() {
     ReducerOptions options;
+    // The same sums with --zero=1 and without.
+    options.shards = static_cast<std::size_t>(p_.context.world_size);
     options.bucket_bytes = static_cast<std::size_t>(p_.options.bucket_kib) << 10;
     // The first bucket is never larger than the others.
     options.first_bucket_bytes = std::min(options.first_bucket_bytes, options.bucket_bytes);
     // On a GPU the search waits for its result, and so delays the kernels of backward.
     options.find_not_finite = p_.group.memory() == Memory::host;
-    // Also broadcasts rank 0's parameters and verifies that all ranks have the same.
-    reducer_ = or_throw(GradientReducer::make(p_.group, p_.mlp.parameters(), options));
+    // Both also broadcast rank 0's parameters and verify that all ranks have the same.
+    if (!p_.options.zero) {
+        reducer_ = or_throw(GradientReducer::make(p_.group, p_.mlp.parameters(), options));
+        return;
+    }
+    sharded_ = or_throw(ShardedOptimizer::make(p_.group, p_.mlp.parameters(),
+                                               OptimizerRule::sgd(p_.options.momentum), options));
+    if (p_.context.is_first())
+        std::printf("zero=1: rank 0 has %llu of %llu bytes of the optimizer's state\n",
+                    static_cast<unsigned long long>(sharded_->state_bytes()),
+                    static_cast<unsigned long long>(sharded_->whole_state_bytes()));
 }
+
+GradientReducer& Training::reducer() { return sharded_ ? sharded_->reducer() : *reducer_; }
 
 // Loads the newest snapshot, if there is one, and makes the writer for new ones.
 void Training::resume() {
@@ -54,23 +73,27 @@ void Training::resume() {
             std::fprintf(stderr, "train: warning: %s\n", text.c_str());
         }));
     const auto timeout = std::chrono::seconds(p_.options.timeout_s);
-    const auto snapshot = or_throw(ddprun::trainer::resume(p_.context, p_.store, folder, timeout));
+    const auto state = tensors_of(p_.mlp, sharded_.get());
+    LoadOptions loading;
+    // The default copy is memcpy, which cannot write to GPU memory.
+    if (p_.group.memory() == Memory::gpu) loading.copy = copy_to_gpu();
+    const auto loaded =
+        or_throw(resume_into(p_.context, p_.store, folder, state, timeout, loading));
     WriterOptions options;
-    // The default copy is memcpy, which cannot read GPU memory.
     if (p_.group.memory() == Memory::gpu) options.copy = copy_from_gpu();
     writer_ = or_throw(SnapshotWriter::make(p_.context, p_.store, std::move(folder), options));
     // Allocates the writer's memory now, so that the first save() does not take longer than the
     // others.
-    writer_->prepare(views_of(tensors_of(p_.mlp)));
-    if (!snapshot) return;
-    restore(*snapshot, p_.options.seed, p_.group.memory(), p_.mlp, p_.sampler, early_);
-    step_ = saved_ = snapshot->manifest.name.step;
+    writer_->prepare(views_of(state));
+    if (!loaded) return;
+    restore(loaded->manifest, p_.options.seed, p_.sampler, early_);
+    step_ = saved_ = loaded->manifest.name.step;
     // The figures of the steps before are lost, so a mean that begins here says so.
     const auto every = p_.options.validate_every;
     if (every ? step_ % every != 0 : p_.sampler.position().consumed > 0 && p_.sampler.left() > 0)
         figures_.since = step_;
     if (p_.context.is_first()) {
-        std::printf("resumed from %s at step %lld\n", snapshot->manifest.name.stem().c_str(),
+        std::printf("resumed from %s at step %lld\n", loaded->manifest.name.stem().c_str(),
                     static_cast<long long>(step_));
         std::fflush(stdout);
     }
@@ -93,6 +116,8 @@ Training::End Training::run() {
         // Without a folder for snapshots, a request for one stays open.
         const auto asked =
             or_throw(asked_of_any(p_.group, {p_.stop.asked(), writer_ ? p_.snapshot.asked() : 0}));
+        // From here on the parameters are looked at.
+        if (sharded_) or_throw(sharded_->wait());
         const bool last = asked.stop || step_ == p_.options.steps;
         if (last || step_ % p_.options.log_every == 0) log_step();
         const auto every = p_.options.validate_every;
@@ -117,18 +142,21 @@ void Training::step() {
     // Before next(), which moves the sampler's position: the rate belongs to the start of the step.
     const double rate_now = rate();
     const Batch batch = p_.data.batch(p_.sampler.next(p_.options.batch));
-    or_throw(reducer_->zero());
+    or_throw(reducer().zero());
     const float loss = or_throw(p_.mlp.forward(batch.x, batch.y));
-    or_throw(p_.mlp.backward(*reducer_));
-    or_throw(reducer_->finish());
-    if (p_.options.clip > 0) or_throw(reducer_->clip(static_cast<double>(p_.options.clip)));
-    or_throw(p_.mlp.update(*reducer_, static_cast<float>(rate_now), p_.options.momentum));
+    or_throw(p_.mlp.backward(reducer()));
+    or_throw(reducer().finish());
+    if (p_.options.clip > 0) or_throw(reducer().clip(static_cast<double>(p_.options.clip)));
+    if (sharded_)
+        or_throw(sharded_->step(static_cast<float>(rate_now)));
+    else
+        or_throw(p_.mlp.update(*reducer_, static_cast<float>(rate_now), p_.options.momentum));
     ++step_;
     const auto samples = static_cast<double>(batch.y.size());
     // Two means of one loss, because both reports begin anew at different times.
     for (auto* mean : {&loss_, &recent_}) mean->add(static_cast<double>(loss), samples);
-    figures_.communication += seconds(reducer_->times().communication);
-    figures_.waited += seconds(reducer_->times().waited);
+    figures_.communication += seconds(reducer().times().communication);
+    figures_.waited += seconds(reducer().times().waited);
 }
 
 // The position is in epochs, so the schedule does not depend on the number of ranks.
@@ -144,7 +172,7 @@ double Training::rate() const {
 
 // Every rank writes its share, while the next steps run.
 void Training::save() {
-    or_throw(writer_->save(step_, views_of(tensors_of(p_.mlp)),
+    or_throw(writer_->save(step_, views_of(tensors_of(p_.mlp, sharded_.get())),
                            words_of(p_.sampler, early_, p_.options.seed)));
 }
 

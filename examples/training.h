@@ -3,7 +3,8 @@
 //
 // In a step the sampler deals a batch, backward fills the reducer's buckets, and the reducer
 // averages them over the ranks meanwhile. Then the optimizer updates the parameters with the rate
-// of the schedule. At the end of the step all ranks agree on whether to stop. A thread writes the
+// of the schedule. With --zero=1 each rank averages and updates its share, and keeps the momenta of
+// that share alone. At the end of the step all ranks agree on whether to stop. A thread writes the
 // snapshots. Thread: one. Errors are thrown as Failures.
 #pragma once
 
@@ -15,6 +16,7 @@
 #include "examples/train_options.h"
 #include "trainer/gradients/gradient_reducer.h"
 #include "trainer/group/process_group.h"
+#include "trainer/optimizer/sharded_optimizer.h"
 #include "trainer/snapshot/snapshot_writer.h"
 #include "trainer/training/distributed_sampler.h"
 #include "trainer/training/metrics.h"
@@ -55,7 +57,9 @@ class Training {
     std::string result();
 
   private:
+    void make_optimizer();
     void resume();
+    ddprun::trainer::GradientReducer& reducer();
     void step();
     bool done() const;
     double rate() const;
@@ -67,9 +71,10 @@ class Training {
     void crash_if_asked();
 
     Parts p_;
-    std::unique_ptr<ddprun::trainer::GradientReducer> reducer_;
-    std::unique_ptr<ddprun::trainer::SnapshotWriter> writer_;  // null without --snapshot-dir
-    std::int64_t step_ = 0;                                    // steps done
+    std::unique_ptr<ddprun::trainer::GradientReducer> reducer_;   // null with --zero=1
+    std::unique_ptr<ddprun::trainer::ShardedOptimizer> sharded_;  // null without
+    std::unique_ptr<ddprun::trainer::SnapshotWriter> writer_;     // null without --snapshot-dir
+    std::int64_t step_ = 0;                                       // steps done
     std::int64_t saved_ = -1;               // step of the snapshot that was loaded
     ddprun::trainer::WeightedMean loss_;    // of this rank, since the last figures
     ddprun::trainer::WeightedMean recent_;  // of this rank, since the last progress line

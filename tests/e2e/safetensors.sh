@@ -33,4 +33,41 @@ expect_in "$work/read.out" "metadata {'format': 'pt'}"
 for tensor in 'w1 float32 1024' 'b1 float32 64' 'w2 float32 64' 'b2 float32 1' 'momentum.w1 float32 1024' 'momentum.b2 float32 1'; do
     expect_in "$work/read.out" "^$tensor\$"
 done
+
+say "slices: Python puts the tensors together that four ranks have shared out, and finds the same values"
+run 60 --standalone --nproc-per-node=4 "$train" --steps 20 --snapshot-every 20 --snapshot-dir "$work/z" --zero 1
+expect_code 0
+"$python" - "$work"/s/*.safetensors "$work"/z/*.index.json >"$work/slices.out" <<'PYTHON' || fail "not put together"
+import json, os, sys
+import numpy
+from safetensors import safe_open
+expected = {}
+for path in sys.argv[1:-1]:
+    with safe_open(path, "numpy") as file:
+        expected.update({name: file.get_tensor(name) for name in file.keys()})
+index = json.load(open(sys.argv[-1]))
+folder = os.path.dirname(sys.argv[-1])
+tensors, seen, files = {}, 0, set(index["weight_map"].values())
+# Every tensor of the files is in the index, and the index has no others.
+for name in files:
+    with safe_open(os.path.join(folder, name), "numpy") as file:
+        for key in file.keys():
+            assert index["weight_map"].pop(key) == name, key
+            part = file.get_tensor(key)
+            seen += part.nbytes
+            piece = index["metadata"]["slices"].get(key)
+            if piece is None:
+                tensors[key] = part
+                continue
+            assert json.loads(file.metadata()["slices"])[key] == piece, key
+            whole = tensors.setdefault(piece["tensor"], numpy.full(piece["whole"], numpy.nan, part.dtype))
+            whole[tuple(slice(o, o + n) for o, n in zip(piece["offset"], part.shape))] = part
+assert not index["weight_map"], index
+assert seen == index["metadata"]["total_size"], seen
+assert tensors.keys() == expected.keys(), tensors.keys()
+for name, values in expected.items():
+    assert tensors[name].tobytes() == values.tobytes(), name
+print(len(tensors), "tensors in", len(files), "files")
+PYTHON
+expect_in "$work/slices.out" '^8 tensors in 5 files$'
 expect_nothing_left

@@ -18,6 +18,27 @@ job --max-restarts=auto "$work/crash" --crash-at-step 50 --crash-rank 2
 expect_code 0
 [[ $(sum_of_run) == "$calm" ]] || fail "$(sum_of_run) is not $calm"
 
+say "the optimizer's state shared out over the ranks: the same bits, also after a crash"
+job --max-restarts=auto "$work/shared" --crash-at-step 50 --crash-rank 2 --zero 1
+expect_code 0
+[[ $(sum_of_run) == "$calm" ]] || fail "$(sum_of_run) is not $calm"
+
+say "three ranks go on where four have crashed, with the state shared out and without: the same bits"
+job --max-restarts=0 "$work/four" --crash-at-step 50 --crash-rank 2 --zero 1
+expect_code 137
+cp -r "$work/four" "$work/whole"
+for zero in 1 0; do
+    folder=$work/four
+    ((zero)) || folder=$work/whole
+    run 100 --standalone --nproc-per-node=3 "$train" --steps 60 --snapshot-every 20 --snapshot-dir "$folder" \
+        --zero $zero
+    expect_code 0
+    cat "$work/run.out" "$work/run.err" >"$work/both.out"
+    expect_in "$work/both.out" 'resumed from snapshot-000000000040-g0 at step 40'
+    ((zero)) && three=$(sum_of_run)
+done
+[[ -n $three && $(sum_of_run) == "$three" ]] || fail "$(sum_of_run) is not $three"
+
 say "with no restart left the job ends with the worker's code (128 + SIGKILL)"
 job --max-restarts=0 "$work/cut" --crash-at-step 50 --crash-rank 2
 expect_code 137

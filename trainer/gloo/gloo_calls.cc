@@ -50,20 +50,33 @@ GlooCalls::Hops GlooCalls::gather_hops(const Buffer& buffer, int first) const {
     return hops;
 }
 
-// An all-reduce is a reduce-scatter followed by an all-gather. In each half a rank sends and
-// receives (N - 1) / N of the buffer, whatever the number N of ranks.
+// A reduce-scatter of a buffer, in place. For an all-reduce an all-gather follows. In each half a
+// rank sends and receives (N - 1) / N of the buffer, whatever the number N of ranks. Both add in
+// the same order, so that an all-reduce gives the bits of a reduce-scatter of the same buffer.
 std::unique_ptr<GlooRing> GlooCalls::ring_of(const Operation& o, Channel channel) {
-    Hops hops = reduce_hops(o.out, rank_ + 1);
-    for (const auto& hop : gather_hops(o.out, rank_ + 1)) hops.push_back(hop);
-    return std::make_unique<GlooRing>(messages_, channel, part_of(o.out, rank_), hops,
+    Hops hops = reduce_hops(o.in, rank_);
+    if (o.kind == Collective::all_reduce)
+        for (const auto& hop : gather_hops(o.in, rank_)) hops.push_back(hop);
+    return std::make_unique<GlooRing>(messages_, channel, part_of(o.in, around(rank_ - 1)), hops,
                                       reduce_function(o.type(), o.op), size_of(o.type()));
+}
+
+// Whether this rank's part of the larger buffer is the smaller one.
+bool GlooCalls::is_in_place(const Operation& o) const {
+    if (o.kind == Collective::all_gather) return part_of(o.out, rank_).data == pointer(o.in);
+    return o.kind == Collective::reduce_scatter && part_of(o.in, rank_).data == pointer(o.out);
 }
 
 // If the values must be divided first, the group's thread does that, in its turn: the division
 // takes time that the caller of begin() does not have.
 std::unique_ptr<GlooRing> GlooCalls::start(const Operation& o, Channel channel) {
-    if (o.kind != Collective::all_reduce || divides_first(o)) return nullptr;
-    return ring_of(o, channel);
+    if (divides_first(o)) return nullptr;
+    if (o.kind == Collective::all_gather && is_in_place(o))
+        return start_all_gather(o.in.data, o.out.data, o.in.bytes(), channel);
+    if (o.kind == Collective::all_reduce ||
+        (o.kind == Collective::reduce_scatter && is_in_place(o)))
+        return ring_of(o, channel);
+    return nullptr;
 }
 
 void GlooCalls::finish(const Operation& o, GlooRing& ring) {
@@ -76,15 +89,17 @@ void GlooCalls::all_reduce(const Operation& o, Channel channel) {
     finish(o, *ring_of(o, channel));
 }
 
-// The ring adds in place, and the caller's input must not change. So it works on a copy.
+// The ring adds in place. If the caller's input must not change, it works on a copy.
 void GlooCalls::reduce_scatter(const Operation& o, Channel channel) {
-    Bytes copy(pointer(o.in), pointer(o.in) + o.in.bytes());
-    const Buffer work{copy.data(), o.in.count, o.in.type};
-    if (divides_first(o)) divide(work, size_);
-    GlooRing(messages_, channel, part_of(work, around(rank_ - 1)), reduce_hops(work, rank_),
-             reduce_function(o.in.type, o.op), size_of(o.in.type))
-        .finish();
-    std::memcpy(o.out.data, part_of(work, rank_).data, o.out.bytes());
+    Operation work = o;
+    Bytes copy;
+    if (!is_in_place(o)) {
+        copy.assign(pointer(o.in), pointer(o.in) + o.in.bytes());
+        work.in.data = copy.data();
+    }
+    if (divides_first(o)) divide(work.in, size_);
+    ring_of(work, channel)->finish();
+    if (!copy.empty()) std::memcpy(o.out.data, part_of(work.in, rank_).data, o.out.bytes());
     if (o.op == ReduceOp::avg && !divides_first(o)) divide(o.out, size_);
 }
 

@@ -34,8 +34,9 @@ class GlooCalls {
     // Carries out a collective of at least one element, or a barrier. Each needs its own channel.
     void run(const Operation& operation, Channel channel);
 
-    // An all-reduce in two halves. start() sends the first messages, finish() does the rest.
-    // start() returns null for an operation that cannot begin before its turn; use run() for it.
+    // An all-reduce, or a reduce-scatter or all-gather in place, in two halves. start() sends the
+    // first messages, finish() does the rest. start() returns null for an operation that cannot
+    // begin before its turn; use run() for it.
     std::unique_ptr<GlooRing> start(const Operation& operation, Channel channel);
     void finish(const Operation& operation, GlooRing& ring);
 
@@ -62,6 +63,7 @@ class GlooCalls {
     Part part_of(const Buffer& buffer, int index) const;
     Hops reduce_hops(const Buffer& buffer, int last) const;
     Hops gather_hops(const Buffer& buffer, int first) const;
+    bool is_in_place(const Operation& o) const;
     std::unique_ptr<GlooRing> ring_of(const Operation& o, Channel channel);
     void all_reduce(const Operation& o, Channel channel);
     void reduce_scatter(const Operation& o, Channel channel);

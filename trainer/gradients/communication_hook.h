@@ -15,7 +15,8 @@
 //   options.hook = std::make_shared<Mine>();
 //
 // After end() the bucket must hold the mean over ranks, with the same bits on every rank. Otherwise
-// the parameters of the ranks drift apart. All ranks must use the same hook.
+// the parameters of the ranks drift apart. (A hook that shares buckets out leaves the mean in this
+// rank's part alone, and garbage in the others.) All ranks must use the same hook.
 //
 // The time from begin() on counts as communication. Thread: the reducer's. A hook serves one
 // reducer at a time; a second reducer refuses it. The reducer's calls return the hook's errors.
@@ -50,6 +51,13 @@ class CommunicationHook {
                              GpuStream /*stream*/) {
         return {};
     }
+
+    // Into how many parts buckets are cut, of which part `rank` is this rank's. 1: no rank has a
+    // part of its own. More than one: as many as the group has ranks.
+    virtual std::size_t shards() const { return 1; }
+
+    // Called by the reducer's zero(): the hook must have done with the memory of the buckets.
+    virtual Result<void> release() { return {}; }
 
   private:
     friend class GradientReducer;

@@ -8,23 +8,20 @@ namespace ddprun::trainer {
 
 namespace {
 
-// The bytes that a gradient takes in the block, with those up to the next one.
-std::size_t room_of(const GradientShape& gradient) {
-    const std::size_t bytes = gradient.count * size_of(gradient.type);
-    return (bytes + kGradientAlignment - 1) / kGradientAlignment * kGradientAlignment;
+std::size_t rounded_up(std::size_t bytes, std::size_t unit) {
+    return (bytes + unit - 1) / unit * unit;
 }
 
-}  // namespace
+// The bytes that a gradient takes in the block, with those up to the next one.
+std::size_t room_of(const GradientShape& gradient) {
+    return rounded_up(gradient.count * size_of(gradient.type), kGradientAlignment);
+}
 
-BucketPlan plan_buckets(std::span<const GradientShape> gradients, std::size_t first_bytes,
-                        std::size_t bytes) {
-    BucketPlan plan;
-    for (const auto& gradient : gradients) {
-        plan.slots.push_back({0, plan.bytes});
-        plan.bytes += room_of(gradient);
-    }
+// Says which gradients are in which bucket. Backwards, because backward computes the gradients of
+// the last parameters first.
+void fill_buckets(BucketPlan& plan, std::span<const GradientShape> gradients,
+                  std::size_t first_bytes, std::size_t bytes) {
     std::size_t filled = 0;  // bytes of gradients in the last bucket
-    // Backwards, because backward computes the gradients of the last parameters first.
     for (std::size_t left = gradients.size(); left > 0; --left) {
         const GradientShape& gradient = gradients[left - 1];
         // If the last bucket is the only one, it is the first.
@@ -34,13 +31,31 @@ BucketPlan plan_buckets(std::span<const GradientShape> gradients, std::size_t fi
             plan.buckets.push_back({gradient.type, 0, 0, {}});
             filled = 0;
         }
-        auto& bucket = plan.buckets.back();
         plan.slots[left - 1].bucket = plan.buckets.size() - 1;
-        // The gradient lies in front of those that are in the bucket already.
-        bucket.offset = plan.slots[left - 1].offset;
-        bucket.count += room_of(gradient) / size_of(gradient.type);
         filled += gradient.count * size_of(gradient.type);
-        bucket.parameters.push_back(left - 1);
+        plan.buckets.back().parameters.push_back(left - 1);
+    }
+}
+
+}  // namespace
+
+BucketPlan plan_buckets(std::span<const GradientShape> gradients, std::size_t first_bytes,
+                        std::size_t bytes, std::size_t shards) {
+    BucketPlan plan;
+    plan.slots.resize(gradients.size());
+    fill_buckets(plan, gradients, first_bytes, bytes);
+    // The last bucket has the first gradients.
+    for (std::size_t i = plan.buckets.size(); i-- > 0;) {
+        auto& bucket = plan.buckets[i];
+        bucket.offset = plan.bytes;
+        for (std::size_t k = bucket.parameters.size(); k-- > 0;) {
+            plan.slots[bucket.parameters[k]].offset = plan.bytes;
+            plan.bytes += room_of(gradients[bucket.parameters[k]]);
+        }
+        const std::size_t room =
+            rounded_up(plan.bytes - bucket.offset, shards * kGradientAlignment);
+        plan.bytes = bucket.offset + room;
+        bucket.count = room / size_of(bucket.type);
     }
     return plan;
 }

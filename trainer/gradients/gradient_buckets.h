@@ -49,8 +49,10 @@ inline constexpr std::size_t kGradientAlignment = 256;
 // The gradients lie in the order of the parameters, each from a multiple of kGradientAlignment on.
 // A bucket is closed as soon as its gradients have at least `first_bytes` (the first bucket) or
 // `bytes` (the others), or if the next gradient has another type. A gradient is never divided.
+// `shards`: each bucket can be cut into so many equal parts, which begin at multiples of
+// kGradientAlignment too; for that it has some elements more at its end.
 BucketPlan plan_buckets(std::span<const GradientShape> gradients, std::size_t first_bytes,
-                        std::size_t bytes);
+                        std::size_t bytes, std::size_t shards = 1);
 
 // What is ready so far in one backward pass. `plan` must outlive it.
 class BucketProgress {

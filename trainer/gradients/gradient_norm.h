@@ -35,6 +35,9 @@ class GradientNorm {
     // The sums from `first` on, after the work on the stream. Waits on the host.
     Result<std::vector<double>> read(std::size_t first, std::size_t count, GpuStream stream);
 
+    // Replaces a sum, on the host: by that of all ranks.
+    void set(std::size_t sum, double value) { host_[sum] = value; }
+
   private:
     double* on_gpu(std::size_t sum) const { return static_cast<double*>(gpu_.data()) + sum; }
 

@@ -14,7 +14,9 @@ namespace {
 BucketPlan plan_of(const std::vector<NamedBuffer>& parameters, const ReducerOptions& options) {
     std::vector<GradientShape> shapes;
     for (const auto& p : parameters) shapes.push_back({p.buffer.count, p.buffer.type});
-    return plan_buckets(shapes, options.first_bucket_bytes, options.bucket_bytes);
+    const std::size_t shards = options.hook ? options.hook->shards() : 1;
+    return plan_buckets(shapes, options.first_bucket_bytes, options.bucket_bytes,
+                        std::max({options.shards, shards, std::size_t{1}}));
 }
 
 }  // namespace
@@ -118,6 +120,16 @@ Buffer GradientReducer::bucket(std::size_t index) const {
     return {block_ + planned.offset, planned.count, planned.type};
 }
 
+Buffer GradientReducer::own_part(std::size_t index) const {
+    Buffer part = bucket(index);
+    const std::size_t shards = hook_->shards();
+    part.count /= shards;
+    if (shards > 1)
+        part.data =
+            static_cast<char*>(part.data) + static_cast<std::size_t>(group_.rank()) * part.bytes();
+    return part;
+}
+
 // A view into the bucket: backward writes directly into the memory that is sent.
 Buffer GradientReducer::gradient(std::size_t parameter) const {
     const Buffer& value = parameters_[parameter].buffer;
@@ -132,6 +144,7 @@ std::vector<NamedBuffer> GradientReducer::gradients() const {
 }
 
 Result<void> GradientReducer::zero(GpuStream stream) {
+    if (auto done = hook_->release(); !done) return done;
     if (on_gpu()) return gpu_zero(block_, plan_.bytes, stream);
     std::memset(block_, 0, plan_.bytes);
     return {};
@@ -178,15 +191,24 @@ Result<void> GradientReducer::note_not_finite(std::size_t index) {
     return {};
 }
 
-// Looks at the averaged gradients. They have the same bits on all ranks, so all ranks take the same
-// branch, and either none or all of them make the collective call that finds the rank.
+// A sum over this rank's parts, as that over all gradients.
+Result<double> GradientReducer::over_ranks(double mine) {
+    if (hook_->shards() == 1) return mine;
+    if (auto done = group_.all_reduce_values(std::span(&mine, 1)); !done) return done.error();
+    return mine;
+}
+
+// Looks at the averaged gradients. The sum has the same bits on all ranks, so all ranks take the
+// same branch, and either none or all of them make the collective call that finds the rank.
 Result<void> GradientReducer::verify_reduced() {
     if (auto done = norm_.reset(reduced_sum(), 1, own_stream()); !done) return done;
     for (std::size_t i = 0; i < plan_.buckets.size(); ++i)
-        if (auto done = norm_.add(reduced_sum(), bucket(i), 0, own_stream()); !done) return done;
+        if (auto done = norm_.add(reduced_sum(), own_part(i), 0, own_stream()); !done) return done;
     const auto sums = norm_.read(0, parameters_.size() + 2, own_stream());
     if (!sums) return sums.error();
-    if (std::isfinite((*sums)[reduced_sum()])) return {};
+    const auto reduced = over_ranks((*sums)[reduced_sum()]);
+    if (!reduced) return reduced.error();
+    if (std::isfinite(*reduced)) return {};
     std::optional<std::size_t> mine;
     for (std::size_t i = parameters_.size(); i-- > 0;)
         if (!std::isfinite((*sums)[i])) mine = i;
@@ -268,9 +290,16 @@ ReduceTimes GradientReducer::times() const {
 Result<void> GradientReducer::begin_clip(double most, GpuStream stream) {
     if (auto done = norm_.reset(clip_sum(), 1, stream); !done) return done;
     for (std::size_t i = 0; i < plan_.buckets.size(); ++i)
-        if (auto done = norm_.add(clip_sum(), bucket(i), 1, stream); !done) return done;
+        if (auto done = norm_.add(clip_sum(), own_part(i), 1, stream); !done) return done;
+    if (hook_->shards() > 1) {
+        const auto mine = norm_.read(clip_sum(), 1, stream);
+        if (!mine) return mine.error();
+        const auto all = over_ranks(mine->front());
+        if (!all) return all.error();
+        norm_.set(clip_sum(), *all);
+    }
     for (std::size_t i = 0; i < plan_.buckets.size(); ++i)
-        if (auto done = norm_.clip(clip_sum(), bucket(i), most, stream); !done) return done;
+        if (auto done = norm_.clip(clip_sum(), own_part(i), most, stream); !done) return done;
     return {};
 }
 

@@ -46,6 +46,9 @@ struct ReducerOptions {
     // Accepts that backward does not reach some parameters on some ranks; their gradients count as
     // zero there. Costs one small all-reduce a step, for which finish() waits on the host.
     bool find_unused = false;
+    // Buckets can be cut into so many equal parts, see plan_buckets(). Set it to the number of
+    // ranks where a training shall have the bits of one with a ShardedOptimizer (Gloo).
+    std::size_t shards = 1;
     // How the buckets travel. Null: AllReduceHook.
     std::shared_ptr<CommunicationHook> hook = {};
     // false: the program has made the parameters equal on all ranks itself.
@@ -78,7 +81,9 @@ class GradientReducer {
     GradientReducer(const GradientReducer&) = delete;
     GradientReducer& operator=(const GradientReducer&) = delete;
 
-    // The memory of one parameter's gradient. It stays in place as long as the reducer lives.
+    // The memory of one parameter's gradient. With a hook that shares buckets out it holds the
+    // mean, after finish(), only as far as it lies in this rank's part. It stays in place as long
+    // as the reducer lives.
     Buffer gradient(std::size_t parameter) const;
 
     // All gradients with the names of their parameters, for verify_finite() and for optimizers.
@@ -113,6 +118,7 @@ class GradientReducer {
 
     // Scales all gradients so that their common norm is at most `most`. Returns the norm before
     // that. Call it after finish(), when the gradients are equal on all ranks, on the same stream.
+    // If buckets are shared out, the ranks add up the norms of their parts.
     Result<double> clip(double most, GpuStream stream = nullptr);
     // The same in two halves, of which the first does not wait on the host.
     Result<void> begin_clip(double most, GpuStream stream = nullptr);
@@ -122,6 +128,10 @@ class GradientReducer {
     // far as the host has seen buckets end, and not of steps in a graph.
     ReduceTimes times() const;
     const BucketPlan& plan() const { return plan_; }
+    // The memory of a bucket, and the part of it that is this rank's: all of it if buckets are not
+    // shared out.
+    Buffer bucket(std::size_t index) const;
+    Buffer own_part(std::size_t index) const;
 
   private:
     GradientReducer(ProcessGroup& group, std::vector<NamedBuffer> parameters,
@@ -135,7 +145,7 @@ class GradientReducer {
     Result<void> verify_reduced();
     Result<void> synchronize(const std::vector<NamedBuffer>& buffers);
     Result<void> ready_now(std::size_t parameter);
-    Buffer bucket(std::size_t index) const;
+    Result<double> over_ranks(double mine);
     bool on_gpu() const { return group_.memory() == Memory::gpu; }
     GpuStream own_stream() const { return stream_.get(); }
 

@@ -8,8 +8,10 @@
 //   all_reduce      in place: every rank gets the reduction over all ranks
 //   broadcast       in place: every rank gets the root's values
 //   reduce          in place on the root; the buffers of other ranks do not change
-//   all_gather      out (N × in) gets the `in` of every rank, in the order of the ranks
-//   reduce_scatter  in (N × out): rank r gets part r of the reduction
+//   all_gather      out (N × in) gets the `in` of every rank, in the order of the ranks. `in` may
+//                   be part r of `out` (in place)
+//   reduce_scatter  in (N × out): rank r gets part r of the reduction. If `out` is part r of `in`,
+//                   it works in place, without a copy, and the other parts of `in` are then garbage
 //   gather          like all_gather, but only the root needs `out` and fills it
 //   scatter         only the root needs `in` (N × out): rank r gets part r of it
 //   all_to_all      in and out have N equal parts: part r of `in` goes to rank r

@@ -41,6 +41,9 @@ struct TensorView {
     std::optional<Place> place = {};
 
     bool is_part() const { return place && place->whole != shape; }
+    // A slice without an element, of a tensor that has some: it is not saved. A rank whose share is
+    // empty lists it all the same, so that its list has all names when it loads.
+    bool is_nothing() const { return is_part() && data.empty(); }
 };
 
 template <class T>

@@ -27,10 +27,10 @@ SaveJob::SaveJob(const Context& context, const std::vector<TensorView>& all,
     std::vector<TensorView> shared;
     for (std::size_t i = 0; i < all.size(); ++i) {
         tensors_.emplace_back(all[i].name, all[i].data.size());
-        if (all[i].place)
-            slices_.push_back(i);
-        else
+        if (!all[i].place)
             shared.push_back(all[i]);
+        else if (!all[i].is_nothing())
+            slices_.push_back(i);
     }
     if (shared.empty() && !slices_.empty()) plan_.clear();
     tensors = tensor_list(shared);

@@ -86,7 +86,7 @@ SliceEntry entry_in(const Json& row) {
 std::string write_slices(const std::vector<TensorView>& tensors) {
     std::vector<Json> rows;
     for (const auto& tensor : tensors)
-        if (tensor.place)
+        if (tensor.place && !tensor.is_nothing())
             rows.push_back({tensor.name, to_string(tensor.type), tensor.place->whole,
                             tensor.place->offset, tensor.shape});
     if (rows.empty()) return {};

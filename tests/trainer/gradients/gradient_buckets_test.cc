@@ -47,6 +47,22 @@ TEST(GradientBuckets, LieInOneBlockFromAlignedPlaces) {
     EXPECT_EQ(plan.buckets[2].count, 192u);
 }
 
+// Three equal parts of each bucket, whole alignments each: 256 bytes of the first, 512 of the last.
+TEST(GradientBuckets, CanBeCutIntoEqualParts) {
+    const auto plan = plan_buckets(floats({100, 192, 64, 3}), 8, 16, 3);
+    EXPECT_EQ(plan.slots[0].offset, 0u);
+    EXPECT_EQ(plan.slots[1].offset, 768u);
+    EXPECT_EQ(plan.slots[2].offset, 1536u);
+    EXPECT_EQ(plan.slots[3].offset, 2304u);
+    ASSERT_EQ(plan.buckets.size(), 4u);
+    for (const auto& bucket : plan.buckets) EXPECT_EQ(bucket.count, 192u);
+    EXPECT_EQ(plan.bytes, 3072u);
+    const auto together = plan_buckets(floats({100, 192, 64, 3}), 9000, 9000, 3);
+    EXPECT_EQ(together.slots[3].offset, 1536u);
+    EXPECT_EQ(together.bytes, 2304u);
+    EXPECT_EQ(together.buckets[0].count, 576u);
+}
+
 // One collective has one type, so another type closes the bucket, even with room left.
 TEST(GradientBuckets, HaveOneType) {
     const std::vector<GradientShape> shapes{

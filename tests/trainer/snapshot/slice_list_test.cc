@@ -73,6 +73,12 @@ TEST(SliceList, ComesBackFromItsText) {
     EXPECT_THAT(*slices, testing::ElementsAre(slice("a \"b\"", {6}, {0}, {6}),
                                               slice("w", {4, 3}, {2, 0}, {2, 3})));
     EXPECT_EQ(write_slices({tensors[2]}), "");
+    // An empty share is not brought.
+    auto nothing = tensor_view("w", {0, 3}, std::span<const float>());
+    nothing.place = Place{{4, 3}, {4, 0}};
+    EXPECT_EQ(write_slices({nothing}), "");
+    nothing.place = Place{{0, 3}, {0, 0}};
+    EXPECT_EQ(write_slices({nothing}), R"([["w","F32",[0,3],[0,0],[0,3]]])");
     for (const char* text : {"x", "[1]", "[[]]", "[[\"w\",\"F9\",[1],[0],[1]]]",
                              "[[\"w\",\"F32\",[1],[0]]]", "[[\"w\",\"F32\",[\"1\"],[0],[1]]]"})
         EXPECT_FALSE(parse_slices(text)) << text;
