@@ -5,6 +5,9 @@
 //   trainer_tool overlap FILE          eight layers of 12.5 ms and 1.6 MB each, with overlap and
 //                                      without; rank 0's figures go to FILE
 //   trainer_tool snapshot FOLDER MB    ten snapshots: memcpy, stall, background write, load
+//   trainer_tool zero FILE             a step with AdamW on each rank, and with a ShardedOptimizer
+//   trainer_tool reshard FOLDER MB     saves slices, or loads those that are there, beside reading
+//                                      the same share of the files
 //   trainer_tool gpu BATCH             a step on one GPU with the library's reducer and NCCL, and
 //                                      without
 #include <fcntl.h>
@@ -22,6 +25,9 @@
 #include "examples/mlp.h"
 #include "trainer/backend/make_process_group.h"
 #include "trainer/gradients/gradient_reducer.h"
+#include "trainer/optimizer/sharded_optimizer.h"
+#include "trainer/snapshot/load_into.h"
+#include "trainer/snapshot/load_slices.h"
 #include "trainer/snapshot/snapshot_writer.h"
 
 using namespace ddprun::trainer;
@@ -165,6 +171,153 @@ int overlap(const std::string& file) {
     return group->barrier() ? 0 : 5;
 }
 
+// Memory of this process, in MB.
+double resident() {
+    std::ifstream statm("/proc/self/statm");
+    double size = 0, resident = 0;
+    statm >> size >> resident;
+    return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1e6;
+}
+
+// Eight layers of 1.6 MB, each busy for 5 ms in backward. The optimizer's state is on each rank
+// (whole) or shared out.
+struct ZeroStep {
+    ZeroStep(ProcessGroup& group, bool shared) : rule(OptimizerRule::adamw()) {
+        std::vector<NamedBuffer> parameters;
+        for (auto& layer : layers)
+            parameters.push_back(
+                {"layer" + std::to_string(parameters.size()), buffer_of(std::span(layer))});
+        ReducerOptions sizes;
+        sizes.bucket_bytes = std::size_t{3} << 20;
+        const double before = resident();
+        if (shared)
+            optimizer = ShardedOptimizer::make(group, parameters, rule, sizes).value();
+        else
+            own = GradientReducer::make(group, parameters, sizes).value();
+        if (!shared) state.assign(16, std::vector<float>(layers[0].size()));
+        megabytes = resident() - before;
+    }
+    GradientReducer& reducer() { return optimizer ? optimizer->reducer() : *own; }
+    bool run() {
+        if (!reducer().zero()) return false;
+        for (std::size_t i = layers.size(); i-- > 0;) {
+            const auto begun = Clock::now();
+            while (seconds_since(begun) < 0.005) {
+            }
+            if (!reducer().ready(i)) return false;
+        }
+        if (!reducer().finish()) return false;
+        ++step;
+        if (optimizer) return optimizer->step(1e-3f) && optimizer->wait();
+        for (std::size_t i = 0; i < layers.size(); ++i) {
+            const auto gradient = reducer().gradient(i);
+            const std::span<float> both[] = {state[2 * i], state[2 * i + 1]};
+            update(rule, step, 1e-3f, layers[i],
+                   {static_cast<const float*>(gradient.data), gradient.count}, both);
+        }
+        return true;
+    }
+
+    const OptimizerRule rule;
+    std::vector<std::vector<float>> layers{8, std::vector<float>(409'600)};
+    std::unique_ptr<ShardedOptimizer> optimizer;
+    std::unique_ptr<GradientReducer> own;
+    std::vector<std::vector<float>> state;
+    double megabytes = 0;
+    int step = 0;
+};
+
+int zero(const std::string& file) {
+    auto context = Context::from_environment().value();
+    auto store = connect_store(context).value();
+    GroupOptions options;
+    options.backend = Backend::gloo;
+    auto group = make_process_group(context, *store, options).value();
+    ZeroStep whole(*group, false), shared(*group, true);
+    std::vector<double> times[2];
+    // In turn, so that both find the machine alike.
+    for (int step = 0; step < 40; ++step) {
+        if (!group->barrier()) return 1;
+        const auto begun = Clock::now();
+        if (!(step % 2 ? shared : whole).run()) return 2;
+        if (step >= 4) times[step % 2].push_back(1000 * seconds_since(begun));
+    }
+    if (context.is_first())
+        std::ofstream(file) << "{\"whole\": " << median(times[0])
+                            << ", \"sharded\": " << median(times[1])
+                            << ", \"whole_mb\": " << whole.megabytes
+                            << ", \"sharded_mb\": " << shared.megabytes << "}\n";
+    return group->barrier() ? 0 : 3;
+}
+
+// Rows of a matrix, dealt out over the ranks; the last one has the rest.
+Tensor rows_of(const Context& context, std::uint64_t rows, std::vector<float>& values) {
+    constexpr std::uint64_t kColumns = 4096;
+    const auto world = static_cast<std::uint64_t>(context.world_size);
+    const auto rank = static_cast<std::uint64_t>(context.rank.value);
+    const std::uint64_t first = rank * rows / world, end = (rank + 1) * rows / world;
+    values.resize((end - first) * kColumns);
+    return slice_of("w", {rows, kColumns}, {first, 0}, {end - first, kColumns}, std::span(values));
+}
+
+// Reads every rank's share of the bytes of all files of slices, file by file.
+bool read_plainly(const Context& context, const std::string& folder, const Manifest& manifest,
+                  std::vector<float>& values) {
+    std::uint64_t all = 0, at = 0;
+    for (const auto& file : manifest.files) all += file.bytes;
+    const auto world = static_cast<std::uint64_t>(context.world_size);
+    const auto rank = static_cast<std::uint64_t>(context.rank.value);
+    const std::uint64_t first = rank * all / world, end = (rank + 1) * all / world;
+    values.resize((end - first) / sizeof(float) + 1);
+    char* to = reinterpret_cast<char*>(values.data());
+    for (const auto& file : manifest.files) {
+        const int fd = ::open((folder + "/" + file.name).c_str(), O_RDONLY);
+        std::uint64_t from = std::max(first, at);
+        while (from < std::min(end, at + file.bytes)) {
+            const auto most =
+                std::min<std::uint64_t>(8 << 20, std::min(end, at + file.bytes) - from);
+            const ssize_t got = ::pread(fd, to, most, static_cast<off_t>(from - at));
+            if (got <= 0) return false;
+            to += got;
+            from += static_cast<std::uint64_t>(got);
+        }
+        ::close(fd);
+        at += file.bytes;
+    }
+    return true;
+}
+
+// Seconds until the last rank has its share. In turn: slices by the library, and the same number
+// of bytes by read(). Both write to memory that is there already.
+int reshard(const std::string& folder, std::size_t bytes) {
+    auto context = Context::from_environment().value();
+    auto store = connect_store(context).value();
+    GroupOptions options;
+    options.backend = Backend::gloo;
+    auto group = make_process_group(context, *store, options).value();
+    auto place = SnapshotFolder::open(context, folder, 1, {}).value();
+    std::vector<float> values, plain;
+    const std::vector<Tensor> mine{rows_of(context, bytes / 4096 / sizeof(float), values)};
+    auto loaded = resume_into(context, *store, place, mine, std::chrono::minutes(2)).value();
+    if (!loaded) {
+        auto writer = SnapshotWriter::make(context, *store, std::move(place)).value();
+        return writer->save(1, views_of(mine), {}) && writer->wait() ? 0 : 1;
+    }
+    std::vector<double> times[2];
+    for (int round = 0; round < 12; ++round) {
+        if (!group->barrier()) return 2;
+        const auto begun = Clock::now();
+        const bool done = round % 2
+                              ? static_cast<bool>(load_slices(folder, loaded->manifest.name, mine))
+                              : read_plainly(context, folder, loaded->manifest, plain);
+        if (!done || !group->barrier()) return 3;
+        if (round >= 2) times[round % 2].push_back(seconds_since(begun));
+    }
+    if (context.is_first())
+        std::printf("{\"read\": %.3f, \"reshard\": %.3f}\n", median(times[0]), median(times[1]));
+    return 0;
+}
+
 // Milliseconds of a step of a network with 4 M parameters. Steps with and without reduction take
 // turns. A step without it does what a program without the library would do.
 int gpu(std::size_t batch) {
@@ -207,8 +360,12 @@ int main(int argc, char** argv) {
     if (command == "overlap") return overlap(argv[2]);
     if (command == "snapshot" && argc > 3)
         return snapshot(argv[2], std::strtoull(argv[3], nullptr, 10) << 20);
+    if (command == "zero") return zero(argv[2]);
+    if (command == "reshard" && argc > 3)
+        return reshard(argv[2], std::strtoull(argv[3], nullptr, 10) << 20);
     if (command == "gpu") return gpu(std::strtoull(argv[2], nullptr, 10));
     std::fprintf(stderr,
-                 "trainer_tool start FILE | overlap FILE | snapshot FOLDER MB | gpu BATCH\n");
+                 "trainer_tool start FILE | overlap FILE | snapshot FOLDER MB | zero FILE | "
+                 "reshard FOLDER MB | gpu BATCH\n");
     return 64;
 }
