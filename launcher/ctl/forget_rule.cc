@@ -9,6 +9,7 @@
 #include "launcher/ctl/ctl_commands.h"
 #include "launcher/ctl/jobs_text.h"
 #include "launcher/ctl/print_parts.h"
+#include "rendezvous/model/operator_stop.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -33,6 +34,12 @@ std::string why_force(JobState state) {
     }
 }
 
+// Slurm may start a job again that it has stopped itself, but none that its owner has stopped.
+bool was_ended_by_operator(const FoundJob& job) {
+    const rendezvous::Ending* end = job.newest ? job.newest->end() : nullptr;
+    return end && rendezvous::is_operators_stop(*end);
+}
+
 // The time since the newest entry. A ledger without entries is as old as its claim.
 Duration age_of(const FoundJob& job, Duration now) {
     return now - std::max(job.written, job.begun);
@@ -44,7 +51,7 @@ std::string why_left(const FoundJob& job, const ForgetWish& wish, Duration now) 
     if (state == JobState::unreadable) return "cannot be read (" + job.fault + ")";
     if (!job.etcd.empty())
         return "lies in etcd, where etcdctl del --prefix ddprun/" + job.name + "/ removes it";
-    const bool over = has_ended(state) || is_set_aside(job);
+    const bool over = has_ended(state) || is_set_aside(job) || was_ended_by_operator(job);
     if (!over && !wish.force) return why_force(state);
     if (wish.older_than && age_of(job, now) < *wish.older_than)
         return "is " + age_text(age_of(job, now)) + " old";

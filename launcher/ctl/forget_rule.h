@@ -22,7 +22,8 @@ struct ForgetPlan {
 };
 
 // The ledgers that the wish is about: each that is named, and without names each that would go.
-// Those that have not ended, or have work left, are removed only if they are named, with force.
+// Those that have not ended, or have work left, are removed only if they are named, with force;
+// `ddpctl stop` has ended a job.
 // Possible errors: not_found (a name), usage (neither names nor an age).
 Result<std::vector<ForgetPlan>> plan_forgetting(const std::vector<FoundJob>& jobs,
                                                 const ForgetWish& wish, Duration now);

@@ -35,6 +35,19 @@ std::string generation_text(const LedgerEntry& entry) {
     return text + "; cause: " + made.cause;
 }
 
+// "; limits set with ddpctl: 2 to 4 nodes, 5 restarts", in the first entry that has them.
+std::string new_limits(const LedgerEntry& entry, const LedgerEntry* before) {
+    const rendezvous::OperatorLimits& now = entry.limits;
+    if (now == (before ? before->limits : rendezvous::OperatorLimits{})) return {};
+    std::string what;
+    if (now.min_nodes && now.max_nodes)
+        what = (*now.min_nodes < *now.max_nodes ? std::to_string(*now.min_nodes) + " to " : "") +
+               count_text(*now.max_nodes, "node");
+    if (now.max_restarts)
+        what += (what.empty() ? "" : ", ") + count_text(*now.max_restarts, "restart");
+    return "; limits set with ddpctl: " + what;
+}
+
 std::string what_happened(const LedgerEntry& entry) {
     if (const rendezvous::Ending* end = entry.end())
         return std::string("end: ") + rendezvous::to_string(end->verdict) + ", exit code " +
@@ -86,6 +99,15 @@ Json entry_json(const DatedEntry& dated) {
         json["exit_code"] = end->code;
         json["reason"] = end->sentence;
     }
+    const rendezvous::OperatorLimits& limits = entry.limits;
+    const auto or_null = [](const std::optional<int>& number) {
+        return number ? Json(*number) : Json();
+    };
+    json["limits"] = limits == rendezvous::OperatorLimits{}
+                         ? Json()
+                         : Json{{"min_nodes", or_null(limits.min_nodes)},
+                                {"max_nodes", or_null(limits.max_nodes)},
+                                {"max_restarts", or_null(limits.max_restarts)}};
     if (entry.makes_generation()) add_generation(json, entry);
     if (end || entry.makes_generation()) {
         json["restart_seconds"] = phases_json(entry, RestartPhase::detected, RestartPhase::met);
@@ -100,8 +122,12 @@ Json entry_json(const DatedEntry& dated) {
 std::string history_text(const FoundJob& job, const rendezvous::LedgerHistory& history,
                          Duration now) {
     std::string text = printable(job.name) + ": " + state_text(job, now) + "\n";
-    for (const auto& [entry, written] : history.entries)
-        text += utc_text(written) + "  " + printable(what_happened(entry)) + "\n";
+    const LedgerEntry* before = nullptr;
+    for (const auto& [entry, written] : history.entries) {
+        text += utc_text(written) + "  " +
+                printable(what_happened(entry) + new_limits(entry, before)) + "\n";
+        before = &entry;
+    }
     if (history.fault) text += printable(history.fault->sentence()) + "\n";
     if (history.entries.empty()) return text;
     for (const std::string& line : rendezvous::time_lines(history.entries.back().entry))

@@ -1,6 +1,7 @@
 // A snapshot that an operator asks the workers for, and a stop that waits for it (PROTOCOL.md, rule
 // 27). Part of the rendezvous machine.
 #include "rendezvous/machine/machine_state.h"
+#include "rendezvous/model/operator_stop.h"
 
 namespace ddprun::rendezvous {
 namespace {
@@ -61,7 +62,7 @@ void MachineState::look_for_snapshot(Time now) {
          "the snapshot for which " + answered->by + " has asked is reported: step " + step);
     if (const std::string by = snapshot.stop_by(); !by.empty() && !is_ending()) {
         begin_stop(now, {.signal = kTerminate, .reason = "a stop by " + by},
-                   "stopped by " + by + " with ddpctl, after the snapshot of step " + step);
+                   operators_stop(by, ", after the snapshot of step " + step));
         stop_all(now);
     }
 }

@@ -6,6 +6,7 @@
 #include "base/overload.h"
 #include "rendezvous/machine/machine_state.h"
 #include "rendezvous/model/node_name.h"
+#include "rendezvous/model/operator_stop.h"
 #include "rendezvous/rules/late_joiner.h"
 #include "rendezvous/rules/limit_change.h"
 
@@ -42,8 +43,7 @@ Answered MachineState::stop_for(Time now, const std::string& by) {
         return {requeued && !end.requeues() ? Answer::done : Answer::already,
                 "the job is ending already: " + why + time_to_kill(now)};
     }
-    const std::string sentence = "stopped by " + by + " with ddpctl";
-    begin_stop(now, asked, sentence);
+    begin_stop(now, asked, operators_stop(by));
     stop_all(now);
     return {Answer::done, "the job stops; its workers have " +
                               (config.grace ? to_text(*config.grace) : std::string("their time")) +

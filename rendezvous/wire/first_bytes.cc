@@ -27,11 +27,12 @@ std::string quoted(std::string_view bytes) {
     return text + '"';
 }
 
-// Only a Hello names a run, and only it can come first at a rendezvous outside of jobs.
+// Only these two can come first at a rendezvous outside of jobs: they say which run is meant.
 Opening judge_first_message(std::string_view body) {
     auto message = decode_to_leader(body);
     if (!message) return Stranger{"says " + message.error().sentence()};
     if (auto* hello = std::get_if<Hello>(&*message)) return AgentLink{std::move(*hello)};
+    if (auto* operate = std::get_if<Operate>(&*message)) return AgentLink{std::move(operate->as)};
     return Stranger{"does not begin with a Hello"};
 }
 

@@ -203,6 +203,8 @@ kill -KILL "${pid[one]}"
 wait_until 40 runs_generation '[2-9]' || fail "two nodes do not go on"
 expect_in "$work/ctl.out" '^limits      2 to 3 nodes'
 expect_in "$work/ctl.out" 'restarts    0 of 7 used'
+"$ddpctl" history --ledger="$ledger/$id" >"$work/ctl.out" || fail "no history"
+expect_in "$work/ctl.out" 'generation 1: .*; limits set with ddpctl: 2 to 3 nodes, 7 restarts$'
 wait_until 60 trains || fail "no training"
 
 say "a stop after a snapshot"
@@ -219,6 +221,12 @@ after=$(cat "$work"/{two,three}.err | sed -n 's/.*after the snapshot of step \([
 ((after > before)) || fail "the snapshot of step $after is not newer than $before"
 join one 10
 expect_nothing_left 5
+
+say "what an operator has stopped is forgotten without force"
+code=0
+"$ddpctl" forget --ledger="$ledger" "$id" >"$work/ctl.out" 2>&1 || code=$?
+expect_code 0
+expect_in "$work/ctl.out" "^removed $id: "
 
 say "a stop after a snapshot that is asked for before there is a generation"
 id=$mark.6

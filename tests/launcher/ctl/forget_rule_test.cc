@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "rendezvous/model/operator_stop.h"
 #include "tests/launcher/ctl/examples.h"
 
 namespace ddprun::launcher {
@@ -65,6 +66,22 @@ TEST(Forget, TakesTheRestOnlyByNameAndForce) {
     EXPECT_EQ(left("good", false, 3 * kDay), "is 2 d old");
     // Nothing was written since it began, ten days ago.
     EXPECT_EQ(left("waits", true, 9 * kDay), "");
+}
+
+// The owner has stopped it, so nobody starts it again. Slurm's own signal says nothing of that.
+TEST(Forget, TakesWhatAnOperatorHasStopped) {
+    const auto left_of = [](const std::string& sentence, bool requeue) {
+        FoundJob job = ended_job("stopped", Verdict::user_signal, 143);
+        auto& ending = std::get<rendezvous::EndsJob>(job.newest->act).ending;
+        ending.sentence = sentence;
+        ending.requeue = requeue;
+        return plan_forgetting({job}, {{"stopped"}, {}, false}, kToday)->at(0).left;
+    };
+    EXPECT_EQ(left_of(rendezvous::operators_stop("alice@login1"), false), "");
+    EXPECT_EQ(left_of(rendezvous::operators_stop("alice", ", after the snapshot of step 4"), false),
+              "");
+    EXPECT_NE(left_of(rendezvous::operators_stop("alice@login1"), true), "") << "it goes on";
+    EXPECT_NE(left_of("stopped: SIGTERM on node n1", false), "");
 }
 
 TEST(Forget, NamesMustFit) {

@@ -42,6 +42,14 @@ TEST(Opening, KnowsANodeByItsHello) {
     EXPECT_EQ(ToLeader(std::get<AgentLink>(opening).hello), examples_to_leader().front());
 }
 
+// He asks for a run of ddprun-rendezvous, or for the only one there is.
+TEST(Opening, KnowsAnOperator) {
+    const Operate who{{"8812", {"alice@login1", Incarnation{7}}, "0.1.0"}};
+    const Opening opening = judge_opening(std::string(kPreface) + frame(encode(ToLeader(who))));
+    ASSERT_TRUE(std::holds_alternative<AgentLink>(opening));
+    EXPECT_EQ(std::get<AgentLink>(opening).hello, who.as);
+}
+
 // The bytes are those that each version of PyTorch sends first: 1.13 to 2.1 one of their requests,
 // later versions VALIDATE. A script must work with whatever PyTorch it brings.
 TEST(Opening, KnowsTheClientsOfPyTorchsStore) {
