@@ -31,6 +31,19 @@ struct SnapshotWriter::Job {
 
 namespace {
 
+// Adds the time of its life to a sum.
+class TimeAdded {
+  public:
+    explicit TimeAdded(Clock::duration& sum) : sum_(sum) {}
+    ~TimeAdded() { sum_ += Clock::now() - begun_; }
+    TimeAdded(const TimeAdded&) = delete;
+    TimeAdded& operator=(const TimeAdded&) = delete;
+
+  private:
+    Clock::duration& sum_;
+    const Clock::time_point begun_ = Clock::now();
+};
+
 // What a rank writes to the store about a file: "4096 0123456789abcdef" (bytes and checksum), or "!
 // sentence" if it could not write the file.
 std::string word_of(const SnapshotFile& file) {
@@ -135,6 +148,7 @@ Result<void> SnapshotWriter::await(Slot& slot) {
 
 Result<void> SnapshotWriter::save(std::int64_t step, const std::vector<TensorView>& tensors,
                                   const Metadata& metadata) {
+    const TimeAdded added(held_);
     Job job{SnapshotName{step, folder_.generation()},
             plan_files(tensors, options_.file_bytes),
             metadata,
@@ -260,6 +274,7 @@ Result<void> SnapshotWriter::write(const Slot& slot, Job& job, const Result<void
 }
 
 Result<void> SnapshotWriter::wait() {
+    const TimeAdded added(held_);
     for (auto& slot : slots_) (void)await(*slot);
     return std::exchange(failed_, Result<void>());
 }

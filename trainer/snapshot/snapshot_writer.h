@@ -69,6 +69,11 @@ class SnapshotWriter {
     // The newest snapshot that this writer has completed. Any thread.
     Newest newest() const;
 
+    // How long save() and wait() have kept their caller from training, in all.
+    std::chrono::milliseconds held() const {
+        return std::chrono::duration_cast<std::chrono::milliseconds>(held_);
+    }
+
   private:
     struct Slot;
     struct Job;
@@ -90,6 +95,7 @@ class SnapshotWriter {
     const WriterOptions options_;
     std::array<std::unique_ptr<Slot>, 2> slots_;
     std::int64_t saves_ = 0;
+    std::chrono::steady_clock::duration held_{};
     Result<void> failed_;
     mutable std::mutex mutex_;  // of newest_
     Newest newest_;
