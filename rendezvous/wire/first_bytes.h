@@ -1,8 +1,8 @@
 // Tells from the first bytes of a connection who is calling. The bytes are only looked at and stay
 // in the socket. Pure.
 //
-//   "DDPRUN\x01\n" and a first frame with a Hello   a node, over the agent link; or an operator, with
-//                                                   an Operate
+//   "DDPRUN\x01\n" and a first frame with a Hello   a node, over the agent link
+//   the same with an Operate                        an operator
 //   0x00 … 0x12                                     c10d: every client of PyTorch's store begins
 //                                                   with the code of a request, VALIDATE (0) since
 //                                                   2.2, ADD, COMPARE_SET or another before

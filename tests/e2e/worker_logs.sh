@@ -265,7 +265,7 @@ pattern='^rank 1 step [1-9]'
 wait_until 40 logs_have 1 || fail "no lines of rank 1"
 follow small 1
 wait_until 20 has "$work/small.out" 'rank 1 step' || fail "nothing to follow"
-kill_tree "${pid[n2]}"
+kill -KILL "$(ddprun_on n2)"
 wait_until 60 has "$work/small.err" 'there is no rank 1: generation 1 has ranks 0 to 0; waiting for a generation' ||
     fail "it is not said that the rank is missing"
 ctl stop

@@ -68,10 +68,12 @@ TEST(ChooseJob, NamesThemIfSeveralFit) {
 }
 
 TEST(ChooseJob, SaysWhereItLooked) {
-    EXPECT_EQ(choose_job({}, {}, ".ddprun").error(),
-              Error(ErrorCode::not_found,
-                    "no job has a ledger in .ddprun; go to the folder in which it was started, or "
-                    "give --ledger=PATH"));
+    EXPECT_EQ(
+        choose_job({}, {}, ".ddprun").error(),
+        Error(ErrorCode::not_found,
+              "no job has a ledger in .ddprun; go to the folder in which it was started, give "
+              "--ledger=PATH or --ledger=etcd:HOST:PORT, or, where its ledger is in memory or "
+              "its nodes meet at ddprun-rendezvous, --rdzv-endpoint=HOST:PORT"));
 }
 
 // A job that runs is meant, not those that ended before it in the same folder. The step of Slurm in

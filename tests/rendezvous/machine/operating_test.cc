@@ -75,8 +75,8 @@ TEST(Operating, ARestartEndsTheGenerationAndStandsInTheNextEntry) {
     EXPECT_EQ(s.creating().assignment.restarts, 0) << "an operator uses up no restart";
 }
 
-// Also who asks again is told, and who looks. A stop before the time limit gives each node a time of
-// its own, which the leader does not know.
+// Also who asks again is told, and who looks. A stop before the time limit gives each node a time
+// of its own, which the leader does not know.
 TEST(Operating, AStopSaysHowLongTheWorkersHave) {
     MachineConfig config = Script::config(limits(2, 2));
     config.grace = sec(30);
