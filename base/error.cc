@@ -1,7 +1,5 @@
-// Names of the error codes, and what happens when value() is called on a failed Result.
+// Names of the error codes.
 #include "base/error.h"
-
-#include <stdexcept>
 
 namespace ddprun {
 
@@ -27,13 +25,6 @@ const char* to_string(ErrorCode code) {
             return "closed";
     }
     return "unknown";
-}
-
-void throw_exception_from_error(const Error& error, const boost::source_location&) {
-    // boost::system::result finds this function by argument-dependent lookup and calls it. Only a
-    // mistake in our own code leads here: the caller asked for a value without a check. The
-    // exception carries the sentence, so that a crash shows the original problem.
-    throw std::logic_error("value() of a failed result: " + error.sentence());
 }
 
 }  // namespace ddprun

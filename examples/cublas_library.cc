@@ -39,6 +39,7 @@ Result<CublasLibrary> load() {
     if (find(handle, "cublasCreate_v2", cublas.create) &&
         find(handle, "cublasDestroy_v2", cublas.destroy) &&
         find(handle, "cublasSgemm_v2", cublas.sgemm) &&
+        find(handle, "cublasGemmStridedBatchedEx", cublas.gemm_strided_batched) &&
         find(handle, "cublasGetStatusString", cublas.status_string))
         return cublas;
     return Error(ErrorCode::unavailable, kName + " lacks a function");

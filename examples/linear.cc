@@ -5,20 +5,20 @@
 //   linear [EPOCHS [SNAPSHOT_FOLDER [METRICS_FILE]]]      defaults: 5, none, none
 //
 // It runs alone, or under ddprun or torchrun. If the launcher asks it to stop, it saves a snapshot
-// and exits with code 143. If it is asked for a snapshot (ddpctl snapshot), it saves one and trains
-// on. LINEAR_CRASH_AT=N: rank 0 of the first generation kills itself before step N.
+// and exits with code 143. LINEAR_CRASH_AT=N: rank 0 of the first generation kills itself before
+// step N.
 #include <signal.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 
+#include "base/failure.h"
 #include "examples/random.h"
 #include "trainer/backend/make_process_group.h"
 #include "trainer/gradients/gradient_reducer.h"
+#include "trainer/snapshot/load_into.h"
 #include "trainer/snapshot/snapshot_writer.h"
-#include "trainer/training/agreement.h"
 #include "trainer/training/distributed_sampler.h"
 #include "trainer/training/schedule.h"
 #include "trainer/worker/error_file.h"
@@ -56,19 +56,9 @@ struct Model {
             y += w[static_cast<std::size_t>(i)] * input(sample, i);
         return y - target(sample);
     }
-    // The parameters as a snapshot holds them, and the way back.
-    std::vector<TensorView> tensors() const {
-        return {tensor_view("w", {1, kInputs}, std::span(w)), tensor_view("b", {1}, std::span(b))};
-    }
-    Result<void> restore(const Snapshot& snapshot) {
-        for (auto* values : {&w, &b}) {
-            const auto* saved = snapshot.content.find(values == &w ? "w" : "b");
-            if (!saved || saved->data.size() != values->size() * sizeof(float))
-                return usage_error("snapshot " + snapshot.manifest.name.stem() +
-                                   " is another program's; use another folder");
-            std::memcpy(values->data(), saved->data.data(), saved->data.size());
-        }
-        return {};
+    // The parameters as a snapshot holds them.
+    std::vector<Tensor> tensors() {
+        return {tensor("w", {1, kInputs}, std::span(w)), tensor("b", {1}, std::span(b))};
     }
 };
 
@@ -97,15 +87,13 @@ void update(Model& model, const GradientReducer& reducer, float rate) {
 
 // Each rank takes its part of the validation samples. The mean is exact also if they do not divide
 // evenly.
-Result<double> validate(const Model& model, ProcessGroup& group) {
+double validate(const Model& model, ProcessGroup& group) {
     WeightedMean mine;
     for (std::int64_t s = group.rank(); s < kValidation; s += group.size()) {
         const double e = static_cast<double>(model.error(kSamples + s));
         mine.add(e * e);
     }
-    auto all = mean_over_ranks(group, mine);  // (*)
-    if (!all) return all.error();
-    return *all->mean();
+    return *or_throw(mean_over_ranks(group, mine)).mean();  // (*)
 }
 
 // What a training has: the library's objects, the model, and how far it is.
@@ -115,7 +103,7 @@ struct Run {
     ProcessGroup& group;
     DistributedSampler sampler;
     StopRequest stop;
-    SnapshotRequest snapshot;
+    SnapshotRequest request = SnapshotRequest::from_environment();
     Model model = {};
     std::int64_t step = 0;
     bool stopped = false;
@@ -123,42 +111,36 @@ struct Run {
 
     // Loads the newest snapshot, if there is one, and makes the writer for new ones. Keeps three
     // snapshots.
-    Result<void> resume_from(const std::string& folder) {
+    void resume_from(const std::string& path) {
         // A warning, for example about a damaged snapshot, does not stop the training.
-        auto opened = SnapshotFolder::open(context, folder, 3, [](const std::string& warning) {
-            std::fprintf(stderr, "linear: warning: %s\n", warning.c_str());
-        });
-        if (!opened) return opened.error();
-        auto snapshot = resume(context, store, *opened, group.timeout());  // (*)
-        if (!snapshot) return snapshot.error();
-        auto made = SnapshotWriter::make(context, store, std::move(*opened));
-        if (!made) return made.error();
-        writer = std::move(*made);
+        auto folder =
+            or_throw(SnapshotFolder::open(context, path, 3, [](const std::string& warning) {
+                std::fprintf(stderr, "linear: warning: %s\n", warning.c_str());
+            }));
+        const auto snapshot = or_throw(resume(context, store, folder, group.timeout()));  // (*)
+        writer = or_throw(SnapshotWriter::make(context, store, std::move(folder)));
         // Allocates the writer's memory now, so that the first save() does not take longer than the
         // others.
-        writer->prepare(model.tensors());
-        if (!*snapshot) return {};
-        const auto& manifest = (*snapshot)->manifest;
-        if (auto done = model.restore(**snapshot); !done) return done;
+        writer->prepare(views_of(model.tensors()));
+        if (!snapshot) return;
+        or_throw(load_into(*snapshot, model.tensors()));
+        const auto& manifest = snapshot->manifest;
         step = manifest.name.step;
         if (context.is_first())
             std::printf("resumed from %s at step %lld\n", manifest.name.stem().c_str(),
                         static_cast<long long>(step));
-        // A missing key gives -1, which the sampler refuses.
         auto number = [&](const char* key) {
-            auto it = manifest.metadata.find(key);
-            return it == manifest.metadata.end() ? -1LL : std::atoll(it->second.c_str());
+            return or_throw(value_of<std::int64_t>(manifest, key));
         };
-        return sampler.resume({number("epoch"), number("consumed")});  // (*)
+        or_throw(sampler.resume({number("epoch"), number("consumed")}));  // (*)
     }
 
     // The epoch and the number of consumed samples are the whole position in the data.
-    Result<void> save() {
-        if (!writer) return {};
-        const auto position = sampler.position();
-        return writer->save(step, model.tensors(),
-                            {{"epoch", std::to_string(position.epoch)},
-                             {"consumed", std::to_string(position.consumed)}});
+    void save() {
+        if (!writer) return;
+        const auto [epoch, consumed] = sampler.position();
+        or_throw(writer->save(step, views_of(model.tensors()),
+                              {{"epoch", text_of(epoch)}, {"consumed", text_of(consumed)}}));
     }
 
     // Tells the launcher the step and the newest snapshot.
@@ -178,25 +160,23 @@ struct Run {
 };
 
 // One step. Adds its loss to `loss` and its communication times to `figures`.
-Result<void> take_step(Run& run, GradientReducer& reducer, const std::vector<std::int64_t>& batch,
-                       float rate, WeightedMean& loss, EpochFigures& figures) {
-    if (auto done = reducer.zero(); !done) return done;
+void take_step(Run& run, GradientReducer& reducer, const std::vector<std::int64_t>& batch,
+               float rate, WeightedMean& loss, EpochFigures& figures) {
+    or_throw(reducer.zero());
     const double squares = backward(run.model, batch, reducer);
     // The last parameter first, as backward in a deep network does. The reducer expects this order.
-    for (std::size_t i = 2; i-- > 0;)
-        if (auto done = reducer.ready(i); !done) return done;  // (*)
-    if (auto done = reducer.finish(); !done) return done;      // (*)
+    for (std::size_t i = 2; i-- > 0;) or_throw(reducer.ready(i));  // (*)
+    or_throw(reducer.finish());                                    // (*)
     update(run.model, reducer, rate);
     const auto samples = static_cast<double>(batch.size());
     loss.add(squares / samples, samples);
     figures.communication += std::chrono::duration<double>(reducer.times().communication).count();
     figures.waited += std::chrono::duration<double>(reducer.times().waited).count();
-    return {};
 }
 
 // The rest of the epoch, or the steps until some rank is asked to stop.
-Result<void> take_steps(Run& run, GradientReducer& reducer, const Schedule& schedule,
-                        Progress& progress, WeightedMean& loss, EpochFigures& figures) {
+void take_steps(Run& run, GradientReducer& reducer, const Schedule& schedule, Progress& progress,
+                WeightedMean& loss, EpochFigures& figures) {
     while (!run.stopped) {
         run.crash_if_asked();
         // The position in epochs. It is the same for every world size, and so is the learning rate.
@@ -204,71 +184,60 @@ Result<void> take_steps(Run& run, GradientReducer& reducer, const Schedule& sche
                           static_cast<double>(run.sampler.position().consumed) / kSamples;
         const auto batch = run.sampler.next(kBatch);  // (*)
         if (batch.empty()) break;
-        const auto rate = static_cast<float>(rate_at(schedule, at, 1));
-        auto done = take_step(run, reducer, batch, rate, loss, figures);
-        if (!done) return done;
-        // All ranks stop, and save what they are asked for, after the same step. Without a folder
-        // for snapshots, a request for one stays open.
-        auto asked = asked_of_any(
-            run.group, {run.stop.asked(), run.writer ? run.snapshot.asked() : 0});  // (*)
-        if (!asked) return asked.error();
-        if (asked->snapshot > 0) run.snapshot.begun(asked->snapshot);
+        take_step(run, reducer, batch, static_cast<float>(rate_at(schedule, at, 1)), loss, figures);
+        // (*) Without a folder for snapshots, a request for one stays open. All stop after the same
+        // step.
+        ++run.step;
+        const auto asked = or_throw(
+            asked_of_any(run.group, {run.stop.asked(), run.writer ? run.request.asked() : 0}));
+        if (asked.snapshot > 0) run.request.begun(asked.snapshot);
         // save() only copies; a thread writes the files.
-        if (++run.step % 8 == 0 || asked->snapshot > 0)
-            if (done = run.save(); !done) return done;
+        if (run.step % 8 == 0 || asked.snapshot > 0) run.save();
         run.report(progress);
-        run.stopped = asked->stop;
+        run.stopped = asked.stop;
     }
-    return {};
 }
 
 // Trains the rest of the current epoch and computes its figures. After a resume the rest may be
 // only a part of the epoch.
-Result<EpochFigures> train_epoch(Run& run, GradientReducer& reducer, const Schedule& schedule,
-                                 Progress& progress) {
+EpochFigures train_epoch(Run& run, GradientReducer& reducer, const Schedule& schedule,
+                         Progress& progress) {
     EpochFigures figures;
     figures.epoch = run.sampler.position().epoch;
     figures.world = run.context.world_size;
     if (run.sampler.position().consumed > 0) figures.since = run.step;
     WeightedMean loss;
     const auto begun = std::chrono::steady_clock::now();
-    auto done = take_steps(run, reducer, schedule, progress, loss, figures);
-    if (!done) return done.error();
+    take_steps(run, reducer, schedule, progress, loss, figures);
     if (run.stopped) return figures;
     figures.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
     // Not after a stop: the snapshot then keeps the position in the middle of the epoch.
     run.sampler.next_epoch();
-    auto all = mean_over_ranks(run.group, loss);  // (*)
-    if (!all) return all.error();
-    auto validation = validate(run.model, run.group);
-    if (!validation) return validation.error();
+    const auto all = or_throw(mean_over_ranks(run.group, loss));  // (*)
     figures.step = run.step;
-    figures.samples = all->weight();
-    figures.loss = all->mean().value_or(0);
-    figures.validation = *validation;
+    figures.samples = all.weight();
+    figures.loss = all.mean().value_or(0);
+    figures.validation = validate(run.model, run.group);
     return figures;
 }
 
-Result<void> train(Run& run, std::int64_t epochs, const std::string& metrics) {
-    auto reducer = GradientReducer::make(
+void train(Run& run, std::int64_t epochs, const std::string& metrics) {
+    const auto reducer = or_throw(GradientReducer::make(
         run.group,  // (*)
-        {{"w", buffer_of(std::span(run.model.w))}, {"b", buffer_of(std::span(run.model.b))}});
-    if (!reducer) return reducer.error();
+        {{"w", buffer_of(std::span(run.model.w))}, {"b", buffer_of(std::span(run.model.b))}}));
     auto progress = Progress::from_environment();
     // Rate 0.05, not scaled; warm-up over half an epoch; then a cosine down to 0.005 at the end.
     const Schedule schedule{0.05, 0, 0.5, static_cast<double>(epochs), 0.005};
     while (!run.stopped && run.sampler.position().epoch < epochs) {
-        auto figures = train_epoch(run, **reducer, schedule, progress);
-        if (!figures) return figures.error();
+        const auto figures = train_epoch(run, *reducer, schedule, progress);
         if (!run.context.is_first() || run.stopped) continue;
-        std::printf("%s\n", line_of(*figures).c_str());
-        if (!metrics.empty()) std::ofstream(metrics, std::ios::app) << json_of(*figures) << "\n";
+        std::printf("%s\n", line_of(figures).c_str());
+        if (!metrics.empty()) std::ofstream(metrics, std::ios::app) << json_of(figures) << "\n";
     }
-    if (auto done = run.save(); !done) return done;
+    run.save();
     // The last snapshot must be on disk before the process ends.
-    if (run.writer)
-        if (auto done = run.writer->wait(); !done) return done;
+    if (run.writer) or_throw(run.writer->wait());
     run.report(progress);
     if (run.context.is_first() && run.stopped)
         std::printf("stopped after step %lld\n", static_cast<long long>(run.step));
@@ -276,36 +245,29 @@ Result<void> train(Run& run, std::int64_t epochs, const std::string& metrics) {
         std::printf("w[10]=%.3f b=%.3f checksum=%s\n", static_cast<double>(run.model.w[10]),
                     static_cast<double>(run.model.b[0]),
                     checksum_of(std::as_bytes(std::span(run.model.w))).c_str());
-    return {};
 }
 
 // Makes the objects, in their order of use, and trains. Returns the exit code.
-Result<int> start(std::int64_t epochs, const std::string& folder, const std::string& metrics) {
+int start(std::int64_t epochs, const std::string& folder, const std::string& metrics) {
     // First of all: from here on SIGTERM is a request and does not end the process.
-    auto stop = StopRequest::from_environment();  // (*)
-    auto context = Context::from_environment();   // (*)
-    if (!context) return context.error();
-    auto store = connect_store(*context);  // (*)
-    if (!store) return store.error();
+    auto stop = StopRequest::from_environment();                 // (*)
+    const auto context = or_throw(Context::from_environment());  // (*)
+    auto store = or_throw(connect_store(context));               // (*)
     GroupOptions options;
     options.backend = Backend::gloo;  // the model lies in the host's memory
-    auto group = make_process_group(*context, **store, options);  // (*)
-    if (!group) return group.error();
-    auto sampler = DistributedSampler::make({kSamples, 7}, context->rank.value,
-                                            context->world_size);  // (*)
-    if (!sampler) return sampler.error();
-    Run run{*context, **store,         **group,
-            *sampler, std::move(stop), SnapshotRequest::from_environment()};
-    if (!folder.empty())
-        if (auto done = run.resume_from(folder); !done) return done.error();
-    if (auto done = train(run, epochs, metrics); !done) return done.error();
+    auto group = or_throw(make_process_group(context, *store, options));  // (*)
+    auto sampler = or_throw(DistributedSampler::make({kSamples, 7}, context.rank.value,
+                                                     context.world_size));  // (*)
+    Run run{context, *store, *group, sampler, std::move(stop)};
+    if (!folder.empty()) run.resume_from(folder);
+    train(run, epochs, metrics);
     // 143, as a shell reports a process that SIGTERM ended: work is left.
     return run.stopped ? 128 + SIGTERM : 0;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
     char* end = nullptr;
     const long long epochs = argc > 1 ? std::strtoll(argv[1], &end, 10) : 5;
     // There are no options: a word that looks like one is a mistake.
@@ -315,8 +277,8 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "usage: linear [EPOCHS [SNAPSHOT_FOLDER [METRICS_FILE]]]\n");
         return 2;
     }
-    auto code = start(epochs, argc > 2 ? argv[2] : "", argc > 3 ? argv[3] : "");
-    if (code) return *code;
-    std::fprintf(stderr, "linear: %s\n", code.error().sentence().c_str());
-    return report_error(code.error());
+    return start(epochs, argc > 2 ? argv[2] : "", argc > 3 ? argv[3] : "");
+} catch (const Failure& failure) {
+    std::fprintf(stderr, "linear: %s\n", failure.what());
+    return report_error(failure.error());
 }

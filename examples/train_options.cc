@@ -1,15 +1,9 @@
 // The help text of `train`, and a table that parses its options.
 #include "examples/train_options.h"
 
-#include <charconv>
-#include <functional>
-#include <map>
+#include "examples/option_table.h"
 
 namespace example {
-
-using ddprun::Error;
-using ddprun::Result;
-using ddprun::usage_error;
 
 const char kTrainHelp[] =
     "Usage: train [options]     under ddprun or torchrun, or alone\n"
@@ -48,44 +42,13 @@ const char kTrainHelp[] =
 
 namespace {
 
-// Puts the text of a value into the options. False if the text is not a valid value.
-using Setter = std::function<bool(TrainOptions&, const std::string&)>;
-
-// A number from `least` to `most`. The whole text must be the number.
-template <class T>
-Setter number(T TrainOptions::*field, double least, double most) {
-    return [=](TrainOptions& options, const std::string& text) {
-        T value{};
-        // from_chars() does not depend on the locale and accepts no spaces.
-        auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-        // In this form a NaN fails too: it is neither above nor below anything.
-        const bool inside =
-            static_cast<double>(value) >= least && static_cast<double>(value) <= most;
-        options.*field = value;
-        return problem == std::errc{} && stop == text.data() + text.size() && inside;
-    };
-}
-
-Setter text(std::string TrainOptions::*field) {
-    return [=](TrainOptions& options, const std::string& value) {
-        options.*field = value;
-        return !value.empty();
-    };
-}
-
-bool set_backend(TrainOptions& options, const std::string& name) {
-    using ddprun::trainer::Backend;
-    static const std::map<std::string, Backend> kNames{
-        {"auto", Backend::automatic}, {"gloo", Backend::gloo}, {"nccl", Backend::nccl}};
-    auto it = kNames.find(name);
-    if (it != kNames.end()) options.backend = it->second;
-    return it != kNames.end();
-}
-
 // All options that take a value.
-const std::map<std::string, Setter>& setters() {
+const std::map<std::string, Setter<TrainOptions>>& setters() {
     using O = TrainOptions;
-    static const std::map<std::string, Setter> kSetters{
+    using ddprun::trainer::Backend;
+    static const std::map<std::string, Backend> kBackends{
+        {"auto", Backend::automatic}, {"gloo", Backend::gloo}, {"nccl", Backend::nccl}};
+    static const std::map<std::string, Setter<TrainOptions>> kSetters{
         {"--steps", number(&O::steps, 0, 1e15)},
         {"--batch", number(&O::batch, 1, 1e6)},
         {"--hidden", number(&O::hidden, 1, 1e6)},
@@ -108,7 +71,7 @@ const std::map<std::string, Setter>& setters() {
         {"--metrics", text(&O::metrics)},
         {"--step-time-ms", number(&O::step_time_ms, 0, 1e7)},
         {"--timeout", number(&O::timeout_s, 1, 1e6)},
-        {"--backend", set_backend},
+        {"--backend", word(&O::backend, kBackends)},
         {"--crash-at-step", number(&O::crash_at_step, 0, 1e15)},
         {"--crash-rank", number(&O::crash_rank, 0, 1e6)},
         {"--crash-signal", number(&O::crash_signal, 1, 64)},
@@ -116,29 +79,10 @@ const std::map<std::string, Setter>& setters() {
     return kSetters;
 }
 
-Error usage(const std::string& sentence) { return usage_error(sentence + "; see train --help"); }
-
 }  // namespace
 
-// --help wins over everything after it.
-Result<TrainOptions> parse_train_options(const std::vector<std::string>& arguments) {
-    TrainOptions options;
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-        if (arguments[i] == "--help" || arguments[i] == "-h") {
-            options.help = true;
-            return options;
-        }
-        const auto equals = arguments[i].find('=');
-        const std::string name = arguments[i].substr(0, equals);
-        auto setter = setters().find(name);
-        if (setter == setters().end()) return usage("unknown option \"" + arguments[i] + "\"");
-        if (equals == std::string::npos && i + 1 == arguments.size())
-            return usage(name + " needs a value");
-        const std::string value =
-            equals == std::string::npos ? arguments[++i] : arguments[i].substr(equals + 1);
-        if (!setter->second(options, value)) return usage(name + " cannot be \"" + value + "\"");
-    }
-    return options;
+ddprun::Result<TrainOptions> parse_train_options(const std::vector<std::string>& arguments) {
+    return parse_options(setters(), arguments, "train");
 }
 
 }  // namespace example

@@ -6,18 +6,19 @@
 // that are left. All random numbers are functions of the seed and a place, so no generator's state
 // is saved.
 //
-// Errors: usage, for a snapshot of another model, other data or another seed.
+// Errors are thrown as Failures: usage, for a snapshot of another model, other data or another
+// seed.
 #pragma once
 
 #include "examples/mlp.h"
-#include "trainer/snapshot/snapshot.h"
+#include "trainer/snapshot/load_into.h"
 #include "trainer/training/distributed_sampler.h"
 #include "trainer/training/metrics.h"
 
 namespace example {
 
 // Views of the model's own memory (host or GPU). They are valid as long as the model.
-std::vector<ddprun::trainer::TensorView> tensors_of(Mlp& mlp);
+std::vector<ddprun::trainer::Tensor> tensors_of(Mlp& mlp);
 
 // The part of the state that is stored as text in the manifest.
 ddprun::trainer::Metadata words_of(const ddprun::trainer::DistributedSampler& sampler,
@@ -25,12 +26,11 @@ ddprun::trainer::Metadata words_of(const ddprun::trainer::DistributedSampler& sa
 
 // Puts the state of the snapshot into the model, the sampler and the early stopping. `memory`:
 // where the model lies.
-ddprun::Result<void> restore(const ddprun::trainer::Snapshot& snapshot, std::uint64_t seed,
-                             ddprun::trainer::Memory memory, Mlp& mlp,
-                             ddprun::trainer::DistributedSampler& sampler,
-                             ddprun::trainer::EarlyStop& early);
+void restore(const ddprun::trainer::Snapshot& snapshot, std::uint64_t seed,
+             ddprun::trainer::Memory memory, Mlp& mlp, ddprun::trainer::DistributedSampler& sampler,
+             ddprun::trainer::EarlyStop& early);
 
 // All parameters, one after the other, copied to host memory.
-ddprun::Result<std::vector<float>> parameters_on_host(Mlp& mlp, ddprun::trainer::Memory memory);
+std::vector<float> parameters_on_host(Mlp& mlp, ddprun::trainer::Memory memory);
 
 }  // namespace example

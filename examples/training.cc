@@ -10,15 +10,14 @@
 #include <fstream>
 #include <thread>
 
+#include "base/failure.h"
 #include "examples/train_state.h"
 #include "trainer/training/agreement.h"
 #include "trainer/training/schedule.h"
 
 namespace example {
 
-using ddprun::Error;
-using ddprun::ErrorCode;
-using ddprun::Result;
+using ddprun::or_throw;
 using namespace ddprun::trainer;
 
 namespace {
@@ -36,9 +35,8 @@ double seconds(std::chrono::nanoseconds time) {
 
 }  // namespace
 
-Result<void> Training::begin() {
-    if (!p_.options.snapshot_dir.empty())
-        if (auto done = resume(); !done) return done;
+void Training::begin() {
+    if (!p_.options.snapshot_dir.empty()) resume();
     ReducerOptions options;
     options.bucket_bytes = static_cast<std::size_t>(p_.options.bucket_kib) << 10;
     // The first bucket is never larger than the others.
@@ -46,46 +44,37 @@ Result<void> Training::begin() {
     // On a GPU the search waits for its result, and so delays the kernels of backward.
     options.find_not_finite = p_.group.memory() == Memory::host;
     // Also broadcasts rank 0's parameters and verifies that all ranks have the same.
-    auto reducer = GradientReducer::make(p_.group, p_.mlp.parameters(), options);
-    if (!reducer) return reducer.error();
-    reducer_ = std::move(*reducer);
-    return {};
+    reducer_ = or_throw(GradientReducer::make(p_.group, p_.mlp.parameters(), options));
 }
 
 // Loads the newest snapshot, if there is one, and makes the writer for new ones.
-Result<void> Training::resume() {
-    auto folder = SnapshotFolder::open(
+void Training::resume() {
+    auto folder = or_throw(SnapshotFolder::open(
         p_.context, p_.options.snapshot_dir, static_cast<std::size_t>(p_.options.snapshot_keep),
         [](const std::string& text) {
             std::fprintf(stderr, "train: warning: %s\n", text.c_str());
-        });
-    if (!folder) return folder.error();
+        }));
     const auto timeout = std::chrono::seconds(p_.options.timeout_s);
-    auto snapshot = ddprun::trainer::resume(p_.context, p_.store, *folder, timeout);
-    if (!snapshot) return snapshot.error();
+    const auto snapshot = or_throw(ddprun::trainer::resume(p_.context, p_.store, folder, timeout));
     WriterOptions options;
     // The default copy is memcpy, which cannot read GPU memory.
     if (p_.group.memory() == Memory::gpu) options.copy = copy_from_gpu();
-    auto writer = SnapshotWriter::make(p_.context, p_.store, std::move(*folder), options);
-    if (!writer) return writer.error();
-    writer_ = std::move(*writer);
+    writer_ = or_throw(SnapshotWriter::make(p_.context, p_.store, std::move(folder), options));
     // Allocates the writer's memory now, so that the first save() does not take longer than the
     // others.
-    writer_->prepare(tensors_of(p_.mlp));
-    if (!*snapshot) return {};
-    auto done = restore(**snapshot, p_.options.seed, p_.group.memory(), p_.mlp, p_.sampler, early_);
-    if (!done) return done;
-    step_ = saved_ = (*snapshot)->manifest.name.step;
+    writer_->prepare(views_of(tensors_of(p_.mlp)));
+    if (!snapshot) return;
+    restore(*snapshot, p_.options.seed, p_.group.memory(), p_.mlp, p_.sampler, early_);
+    step_ = saved_ = snapshot->manifest.name.step;
     // The figures of the steps before are lost, so a mean that begins here says so.
     const auto every = p_.options.validate_every;
     if (every ? step_ % every != 0 : p_.sampler.position().consumed > 0 && p_.sampler.left() > 0)
         figures_.since = step_;
     if (p_.context.is_first()) {
-        std::printf("resumed from %s at step %lld\n", (*snapshot)->manifest.name.stem().c_str(),
+        std::printf("resumed from %s at step %lld\n", snapshot->manifest.name.stem().c_str(),
                     static_cast<long long>(step_));
         std::fflush(stdout);
     }
-    return {};
 }
 
 // All ranks use the same numbers here, so they decide alike.
@@ -96,35 +85,32 @@ bool Training::done() const {
 
 // Every decision here follows from numbers that are equal on all ranks: the step, the options, the
 // sampler's position, results of collective calls. So all ranks make the same calls.
-Result<Training::End> Training::run() {
+Training::End Training::run() {
     told_at_ = logged_at_ = seconds_now();
     report();
     while (!done()) {
         crash_if_asked();
-        if (auto done = step(); !done) return done.error();
+        step();
         // Without a folder for snapshots, a request for one stays open.
-        auto asked = asked_of_any(p_.group, {p_.stop.asked(), writer_ ? p_.snapshot.asked() : 0});
-        if (!asked) return asked.error();
-        const bool last = asked->stop || step_ == p_.options.steps;
-        if (last || step_ % p_.options.log_every == 0)
-            if (auto done = log_step(); !done) return done.error();
+        const auto asked =
+            or_throw(asked_of_any(p_.group, {p_.stop.asked(), writer_ ? p_.snapshot.asked() : 0}));
+        const bool last = asked.stop || step_ == p_.options.steps;
+        if (last || step_ % p_.options.log_every == 0) log_step();
         const auto every = p_.options.validate_every;
-        if (last || (every ? step_ % every == 0 : p_.sampler.left() == 0))
-            if (auto done = tell_figures(); !done) return done.error();
-        if (asked->snapshot > 0) p_.snapshot.begun(asked->snapshot);
+        if (last || (every ? step_ % every == 0 : p_.sampler.left() == 0)) tell_figures();
+        if (asked.snapshot > 0) p_.snapshot.begun(asked.snapshot);
         if (writer_ &&
-            (last || done() || asked->snapshot > 0 || step_ % p_.options.snapshot_every == 0))
-            if (auto done = save(); !done) return done.error();
+            (last || done() || asked.snapshot > 0 || step_ % p_.options.snapshot_every == 0))
+            save();
         // The last snapshot must be on disk before the process ends.
-        if (writer_ && (last || done()))
-            if (auto done = writer_->wait(); !done) return done.error();
+        if (writer_ && (last || done())) or_throw(writer_->wait());
         report();
-        if (asked->stop) return End::stopped;
+        if (asked.stop) return End::stopped;
     }
     return End::done;
 }
 
-Result<void> Training::step() {
+void Training::step() {
     // Makes steps longer for tests and demonstrations.
     if (p_.options.step_time_ms)
         std::this_thread::sleep_for(std::chrono::milliseconds(p_.options.step_time_ms));
@@ -132,23 +118,18 @@ Result<void> Training::step() {
     // Before next(), which moves the sampler's position: the rate belongs to the start of the step.
     const double rate_now = rate();
     const Batch batch = p_.data.batch(p_.sampler.next(p_.options.batch));
-    if (auto done = reducer_->zero(); !done) return done;
-    auto loss = p_.mlp.forward(batch.x, batch.y);
-    if (!loss) return loss.error();
-    if (auto done = p_.mlp.backward(*reducer_); !done) return done;
-    if (auto done = reducer_->finish(); !done) return done;
-    if (p_.options.clip > 0)
-        if (auto norm = reducer_->clip(static_cast<double>(p_.options.clip)); !norm)
-            return norm.error();
-    auto done = p_.mlp.update(*reducer_, static_cast<float>(rate_now), p_.options.momentum);
-    if (!done) return done;
+    or_throw(reducer_->zero());
+    const float loss = or_throw(p_.mlp.forward(batch.x, batch.y));
+    or_throw(p_.mlp.backward(*reducer_));
+    or_throw(reducer_->finish());
+    if (p_.options.clip > 0) or_throw(reducer_->clip(static_cast<double>(p_.options.clip)));
+    or_throw(p_.mlp.update(*reducer_, static_cast<float>(rate_now), p_.options.momentum));
     ++step_;
     const auto samples = static_cast<double>(batch.y.size());
     // Two means of one loss, because both reports begin anew at different times.
-    for (auto* mean : {&loss_, &recent_}) mean->add(static_cast<double>(*loss), samples);
+    for (auto* mean : {&loss_, &recent_}) mean->add(static_cast<double>(loss), samples);
     figures_.communication += seconds(reducer_->times().communication);
     figures_.waited += seconds(reducer_->times().waited);
-    return {};
 }
 
 // The position is in epochs, so the schedule does not depend on the number of ranks.
@@ -163,43 +144,41 @@ double Training::rate() const {
 }
 
 // Every rank writes its share, while the next steps run.
-Result<void> Training::save() {
-    return writer_->save(step_, tensors_of(p_.mlp), words_of(p_.sampler, early_, p_.options.seed));
+void Training::save() {
+    or_throw(writer_->save(step_, views_of(tensors_of(p_.mlp)),
+                           words_of(p_.sampler, early_, p_.options.seed)));
 }
 
 // Each rank takes its part of the first samples. The mean is exact also if they do not divide
 // evenly.
-Result<WeightedMean> Training::validation() {
+WeightedMean Training::validation() {
     const Batch mine = p_.data.head(kValidation, p_.context.rank.value, p_.context.world_size);
     WeightedMean mean;
     if (!mine.y.empty()) {
-        auto loss = p_.mlp.forward(mine.x, mine.y);
-        if (!loss) return loss.error();
-        mean.add(static_cast<double>(*loss), static_cast<double>(mine.y.size()));
+        const float loss = or_throw(p_.mlp.forward(mine.x, mine.y));
+        mean.add(static_cast<double>(loss), static_cast<double>(mine.y.size()));
     }
-    return mean_over_ranks(p_.group, mean);
+    return or_throw(mean_over_ranks(p_.group, mean));
 }
 
 // The figures of all ranks since the last call. Rank 0 prints them. Times are those of the slowest
 // rank, because the others wait for it.
-Result<void> Training::tell_figures() {
-    auto trained = mean_over_ranks(p_.group, loss_);
-    if (!trained) return trained.error();
+void Training::tell_figures() {
+    const auto trained = or_throw(mean_over_ranks(p_.group, loss_));
     double slowest[] = {figures_.communication, figures_.waited, seconds_now() - told_at_};
-    if (auto done = p_.group.all_reduce_values(slowest, ReduceOp::max); !done) return done;
-    auto validated = validation();
-    if (!validated) return validated.error();
+    or_throw(p_.group.all_reduce_values(slowest, ReduceOp::max));
+    const auto validated = validation();
     figures_.epoch = p_.sampler.position().epoch;
     figures_.step = step_;
     figures_.world = p_.context.world_size;
-    figures_.loss = trained->mean().value_or(0);
-    figures_.validation = validated->mean();
-    figures_.samples = trained->weight();
+    figures_.loss = trained.mean().value_or(0);
+    figures_.validation = validated.mean();
+    figures_.samples = trained.weight();
     figures_.communication = slowest[0];
     figures_.waited = slowest[1];
     figures_.seconds = slowest[2];
     // Every rank updates its own copy with the same figure. done() reads it.
-    (void)early_.update(validated->mean().value_or(0));
+    (void)early_.update(validated.mean().value_or(0));
     if (p_.context.is_first()) {
         std::printf("%s\n", line_of(figures_).c_str());
         std::fflush(stdout);
@@ -209,21 +188,18 @@ Result<void> Training::tell_figures() {
     figures_ = {};
     loss_ = {};
     told_at_ = seconds_now();
-    return {};
 }
 
 // A line of progress: the mean loss over all ranks since the last line.
-Result<void> Training::log_step() {
-    auto mean = mean_over_ranks(p_.group, recent_);
-    if (!mean) return mean.error();
+void Training::log_step() {
+    const auto mean = or_throw(mean_over_ranks(p_.group, recent_));
     recent_ = {};
-    if (!p_.context.is_first()) return {};
+    if (!p_.context.is_first()) return;
     const double now = seconds_now();
     std::printf("step=%lld loss=%.6f samples/s=%.0f\n", static_cast<long long>(step_),
-                mean->mean().value_or(0), mean->weight() / std::max(now - logged_at_, 1e-9));
+                mean.mean().value_or(0), mean.weight() / std::max(now - logged_at_, 1e-9));
     std::fflush(stdout);
     logged_at_ = now;
-    return {};
 }
 
 // Tells the launcher the step and the newest snapshot: our own newest, else the one that was
@@ -253,21 +229,19 @@ void Training::crash_if_asked() {
     (void)raise(p_.options.crash_signal);
 }
 
-Result<std::string> Training::result() {
-    if (auto same = verify_equal(p_.group, p_.mlp.parameters()); !same) return same.error();
-    auto parameters = parameters_on_host(p_.mlp, p_.group.memory());
-    if (!parameters) return parameters.error();
+std::string Training::result() {
+    or_throw(verify_equal(p_.group, p_.mlp.parameters()));
+    const auto parameters = parameters_on_host(p_.mlp, p_.group.memory());
     // Each rank computes the loss of the same samples with the same parameters. Nothing is sent,
     // and the sum has the same order for every world size.
     const Batch batch = p_.data.head(kValidation, 0, 1);
-    auto loss = p_.mlp.forward(batch.x, batch.y);
-    if (!loss) return loss.error();
+    const float loss = or_throw(p_.mlp.forward(batch.x, batch.y));
     char text[96];
-    std::snprintf(text, sizeof text, "loss=%.9g checksum=%s", static_cast<double>(*loss),
-                  checksum_of(std::as_bytes(std::span(*parameters))).c_str());
+    std::snprintf(text, sizeof text, "loss=%.9g checksum=%s", static_cast<double>(loss),
+                  checksum_of(std::as_bytes(std::span(parameters))).c_str());
     // No rank leaves before all have compared their parameters.
-    if (auto done = p_.group.barrier(); !done) return done.error();
-    return std::string(text);
+    or_throw(p_.group.barrier());
+    return text;
 }
 
 }  // namespace example

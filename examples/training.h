@@ -4,7 +4,7 @@
 // In a step the sampler deals a batch, backward fills the reducer's buckets, and the reducer
 // averages them over the ranks meanwhile. Then the optimizer updates the parameters with the rate
 // of the schedule. At the end of the step all ranks agree on whether to stop. A thread writes the
-// snapshots. Thread: one.
+// snapshots. Thread: one. Errors are thrown as Failures.
 #pragma once
 
 #include <memory>
@@ -45,24 +45,24 @@ class Training {
     explicit Training(Parts parts) : p_(std::move(parts)), early_(p_.options.patience) {}
 
     // Gives all ranks the same state: that of the newest valid snapshot, else the initial one.
-    ddprun::Result<void> begin();
+    void begin();
 
     enum class End { done, stopped };
     // Trains until all steps are done, early stopping ends it, or all ranks have agreed to stop.
-    ddprun::Result<End> run();
+    End run();
 
     // "loss=… checksum=…". First verifies that all ranks have the same parameters.
-    ddprun::Result<std::string> result();
+    std::string result();
 
   private:
-    ddprun::Result<void> resume();
-    ddprun::Result<void> step();
+    void resume();
+    void step();
     bool done() const;
     double rate() const;
-    ddprun::Result<void> save();
-    ddprun::Result<ddprun::trainer::WeightedMean> validation();
-    ddprun::Result<void> tell_figures();
-    ddprun::Result<void> log_step();
+    void save();
+    ddprun::trainer::WeightedMean validation();
+    void tell_figures();
+    void log_step();
     void report();
     void crash_if_asked();
 

@@ -16,6 +16,7 @@
 #include "agent/output/attempt_folder.h"
 #include "base/exit_code.h"
 #include "base/printable.h"
+#include "base/release.h"
 #include "base/system/descriptor_room.h"
 #include "base/system/hear_sigterm.h"
 #include "base/system/out_of_resources.h"
@@ -28,6 +29,7 @@
 #include "launcher/dry_run/dry_run_text.h"
 #include "launcher/job/job.h"
 #include "launcher/job/meeting_point.h"
+#include "launcher/job/mpi_library.h"
 #include "launcher/job/program_check.h"
 #include "launcher/options/config_files.h"
 #include "launcher/options/options.h"
@@ -194,8 +196,12 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, const Allo
     if (!plan) return plan.error();
     // A check tests the program on every node and reports it (check_look.h), so it does not stop
     // here.
-    if (!options.check)
+    if (!options.check) {
         if (auto good = check_programs(*plan, environment); !good) return good.error();
+        const auto mpi = launcher::check_mpi(*plan, value_of(environment, "PATH"));
+        if (!mpi) return mpi.error();
+        if (!mpi->empty()) plan->host_warnings.push_back(*mpi);
+    }
     input.plan = std::move(*plan);
     if (!proc_is_ours())
         input.plan.host_warnings.push_back(
@@ -311,7 +317,7 @@ int main(int argc, char** argv) {
     if (!files) return fail_once(files.error(), environment);
     const auto options = launcher::parse_options(words, environment, *files);
     if (!options) return fail_once(options.error(), environment);
-    if (const auto text = launcher::printed_text(*options, DDPRUN_VERSION,
+    if (const auto text = launcher::printed_text(*options, this_release(),
                                                  is_torchrun(argv[0]) ? "torchrun" : "ddprun"))
         return print(*text);
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The trainer's GPU half on this machine's GPUs: each collective in each type on NCCL with as many ranks as there are GPUs
-# (one is enough), the example's network against itself on the CPU, and `train` on them, with a crash and a resume that end
-# with the same bits. Prints the GPU's name with each result. Exit 77: no GPU here.
+# The trainer's GPU half on this machine's GPUs: each collective in each type on NCCL with as many ranks as there are
+# GPUs (one is enough), the examples' networks against themselves on the CPU, `train` on them, with a crash and a resume
+# that end with the same bits, and the speed of the GPT with 124 M parameters. Prints the GPU's name with each result.
+# Exit 77: no GPU here.
 #
 #   tests/gpu.sh [BUILD_FOLDER]     default: build, configured and built when it is missing
 set -euo pipefail
@@ -15,12 +16,15 @@ name=$(head -n 1 <<<"$gpus")
 echo "$count x $name, driver $(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -n 1)"
 
 [[ -f $build/build.ninja ]] || cmake --preset release -DDDPRUN_TESTS=ON -DDDPRUN_CUDA=ON
-cmake --build "$build" --target ddprun train trainer_nccl_test trainer_mlp_cuda_test
+cmake --build "$build" --target ddprun train gpt trainer_nccl_test trainer_mlp_cuda_test trainer_gpt_cuda_test
 
 DDPRUN_GPUS=$count "$build/tests/trainer_nccl_test"
 echo "$name: collectives: passed"
 "$build/tests/trainer_mlp_cuda_test"
 echo "$name: the network's losses, gradients and steps are those of the CPU: passed"
+
+"$build/tests/trainer_gpt_cuda_test"
+echo "$name: the GPT's losses, gradients and steps are those of the CPU: passed"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -37,3 +41,9 @@ calm=$(job calm)
 crashed=$(job crashed --crash-at-step 130)
 [[ -n $calm && $calm == "$crashed" ]] || { echo "$name: resumed with other bits: $calm, $crashed"; exit 1; }
 echo "$name: train, a crash and a resume: $calm, bit-equal"
+
+# The GPT with 124 M parameters in bfloat16, two backward passes a step.
+"$build/bin/ddprun" --standalone --nproc-per-node="$count" "$build/bin/gpt" --backend nccl --size gpt2 --batch 8 \
+    --accumulate 2 --steps 20 --log-every 5 --validate-every 1000 --sample 0 --lr 6e-4 >"$work/gpt.log" 2>&1 ||
+    { cat "$work/gpt.log"; exit 1; }
+echo "$name: gpt, 124 M parameters: $(grep -o 'step=20 .*' "$work/gpt.log")"

@@ -11,6 +11,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tests/support/packages.sh
+source tests/support/torch_venv.sh
 
 mode=${1:-}
 case $mode in
@@ -40,11 +41,18 @@ close() {
     return "$code"
 }
 
+# Where ccache is installed, another clone of the same sources compiles little: paths below this folder do not count.
+launcher=()
+if command -v ccache >/dev/null; then
+    export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
+    launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+fi
+
 configure() { # preset
     local errors=$werror
     # g++ 12 sees things in instrumented code that are not there; warnings are the release build's business.
     [[ $1 == release ]] || errors=OFF
-    cmake --preset "$1" -DDDPRUN_TESTS=ON -DDDPRUN_WERROR="$errors" >"$logs/configure" 2>&1 ||
+    cmake --preset "$1" -DDDPRUN_TESTS=ON -DDDPRUN_WERROR="$errors" "${launcher[@]}" >"$logs/configure" 2>&1 ||
         { cat "$logs/configure" >&2; return 1; }
 }
 
@@ -81,15 +89,6 @@ sanitize() {
     return "$code"
 }
 
-# The current PyTorch in a virtual environment of the build folder; Debian's interpreter, so that nobody's own counts.
-install_current_torch() {
-    local venv=build/torch-venv
-    [[ -e $venv/complete ]] && "$venv/bin/python" -c 'import safetensors' 2>/dev/null && return 0
-    echo "to be installed with pip into $venv: torch (3 GB to download, 5 on disk)"
-    [[ -e $venv/complete ]] || { rm -rf "$venv" && /usr/bin/python3 -m venv "$venv"; } || return
-    "$venv/bin/pip" install --quiet torch numpy safetensors && touch "$venv/complete"
-}
-
 # Libraries for training on top of that PyTorch (tests/e2e/warm_programs.sh).
 install_programs() {
     local venv=build/programs-venv torch=$PWD/build/torch-venv
@@ -99,6 +98,13 @@ install_programs() {
     "$torch/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
         >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch.pth" || return
     "$venv/bin/pip" install --quiet lightning transformers accelerate && touch "$venv/complete"
+}
+
+# What looks at the Python wheel (tests/releases/packages.sh).
+install_auditwheel() {
+    local venv=build/auditwheel-venv
+    [[ -x $venv/bin/auditwheel ]] && return 0
+    /usr/bin/python3 -m venv "$venv" && "$venv/bin/pip" install --quiet auditwheel
 }
 
 logs=$(mktemp -d)
@@ -115,6 +121,7 @@ if [[ $mode == --long || $ci == true ]]; then install_current_torch & torch=$!; 
 cmake --build --preset release
 [[ -z $torch ]] || wait "$torch" || echo "the current PyTorch could not be installed" >&2
 torch=""
+install_auditwheel || echo "auditwheel could not be installed" >&2
 if [[ $mode == --long ]]; then
     leave_out=()
     install_programs || echo "Lightning, transformers and accelerate could not be installed" >&2

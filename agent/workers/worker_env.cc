@@ -25,6 +25,16 @@ slurm::WorkerTask task_of(const WorkerPlace& place) {
     return task;
 }
 
+// What MPICH and its relatives read. An outer launcher's variables of PMI would lead elsewhere.
+void set_pmi(Environment& env, const WorkerPlace& place) {
+    std::erase_if(env, [](const auto& each) { return each.first.starts_with("PMI_"); });
+    env["PMI_FD"] = std::to_string(*place.pmi_fd);
+    env["PMI_RANK"] = std::to_string(place.rank);
+    env["PMI_SIZE"] = std::to_string(place.world_size);
+    env["MPI_LOCALRANKID"] = std::to_string(place.local_rank);
+    env["MPI_LOCALNRANKS"] = std::to_string(place.local_world_size);
+}
+
 }  // namespace
 
 std::vector<std::string> worker_environment(Environment base, const WorkerPlace& place) {
@@ -60,6 +70,7 @@ std::vector<std::string> worker_environment(Environment base, const WorkerPlace&
     if (!place.snapshot_file.empty()) env["DDPRUN_SNAPSHOT_FILE"] = place.snapshot_file;
     if (!place.stop_file.empty()) env["DDPRUN_STOP_FILE"] = place.stop_file;
     if (place.progress_fd) env["DDPRUN_PROGRESS_FD"] = number(*place.progress_fd);
+    if (place.pmi_fd) set_pmi(env, place);
     // Set after the others, so that the device of a worker wins.
     for (const auto& [name, value] : place.more) env[name] = value;
     slurm::set_worker_variables(env, place.slurm_env, task_of(place));

@@ -30,6 +30,7 @@ WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::NodePlace& node, 
     place.omp_num_threads = plan.omp_num_threads;
     place.fault_handler = plan.fault_handler;
     place.progress_fd = kProgressFd;
+    if (plan.pmi) place.pmi_fd = kPmiFd;
     place.signal_names = plan.signal_names;
     place.slurm_env = plan.slurm_env;
     if (!plan.more.empty()) place.more = plan.more[static_cast<std::size_t>(index)];

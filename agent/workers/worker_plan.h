@@ -31,6 +31,7 @@ struct WorkerPlan {
     Environment environment;   // ddprun's own environment
     std::optional<int> omp_num_threads;
     bool fault_handler = false;  // Python's, for fatal signals (worker_env.h)
+    bool pmi = false;            // the workers are programs of MPI (agent/pmi)
     std::optional<std::uint64_t> nofile_soft;
     bool foreground = false;  // a lone worker that holds the terminal
     std::string slurm_job_id;
@@ -40,6 +41,8 @@ struct WorkerPlan {
 
 // The descriptor number of the progress pipe in a worker; DDPRUN_PROGRESS_FD has this value.
 inline constexpr int kProgressFd = 3;
+// That of the socket for PMI; PMI_FD has this value.
+inline constexpr int kPmiFd = 4;
 
 // Names the FIFO for torchrun's file timers. The user may set it.
 inline constexpr const char* kTimerVariable = "TORCHELASTIC_TIMER_FILE";

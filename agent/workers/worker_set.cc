@@ -2,6 +2,7 @@
 #include "agent/workers/worker_set.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <boost/asio/steady_timer.hpp>
@@ -38,6 +39,7 @@ struct WorkerSet::Worker : WorkerProcess {
     Time started{};
     std::string error_file;
     std::string sent_signal;  // why it got a signal outside a stop
+    int asked_code = 0;       // it has called MPI_Abort with it, and is killed
     bool aborted = false;     // it was to write its functions before its end
     std::unique_ptr<WorkerOutput> output;
     ProgressPipe progress;
@@ -103,9 +105,22 @@ void WorkerSet::start_all(AttemptFiles files, const Ready& ready) {
         if (const std::string folder = output_->folder(worker->index); !folder.empty())
             worker->error_file = folder + "/" + kErrorFile;
     requests_.emplace(consoles_.files, output_->folder(0));
+    if (plan_.pmi) serve_pmi();
     ready(output_->folder(0));
     for (auto& worker : workers_) start_one(*worker, environment_of(*worker));
     if (early_) ask_snapshot(*early_);
+}
+
+// A worker that breaks the protocol is killed, with the reason in the report of its death.
+void WorkerSet::serve_pmi() {
+    pmi_.emplace(
+        loop_, node_place_, turns_,
+        [this](const pmi::Desk::Fault& fault) {
+            Worker& worker = *workers_.at(static_cast<std::size_t>(fault.index));
+            worker.asked_code = fault.exit_code;
+            if (worker.lives()) signal_one(worker.pid, SIGKILL, fault.why);
+        },
+        [this](const std::string& line) { warn_(Error(ErrorCode::unavailable, line)); });
 }
 
 std::vector<std::string> WorkerSet::environment_of(const Worker& worker) const {
@@ -123,13 +138,15 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
         output_->route(worker.index, worker.local_rank, worker.rank, kStderr));
     auto ends = worker.output->open();
     const UniqueFd progress_end = ends ? worker.progress.open() : UniqueFd{};
-    if (!progress_end) return fail(worker, "no descriptors left for its pipes (ulimit -n)", 126);
+    const UniqueFd pmi_end = pmi_ && progress_end ? pmi_->open(worker.index) : UniqueFd{};
+    if (!progress_end || (pmi_ && !pmi_end)) return fail(worker, "no descriptors left for its pipes (ulimit -n)", 126);
 
     WorkerStart start = worker_start(plan_, worker.index, worker.local_rank);
     start.environment = environment;
     start.stdout_fd = ends->out.get();
     start.stderr_fd = ends->err.get();
     start.extra = {{kProgressFd, progress_end.get()}};
+    if (pmi_end) start.extra.push_back({kPmiFd, pmi_end.get()});
     worker.started = boot_now();
     spawn_(start, [this, &worker, alive = std::weak_ptr(alive_)](Result<Spawned> spawned) {
         if (!alive.lock()) return;
@@ -252,8 +269,15 @@ bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {
         worker->ended = true;
         worker->progress.finish();
         worker->output->settle();
+        if (worker->asked_code != 0) wait_status = W_EXITCODE(worker->asked_code & 0xff, 0);
         DeathFacts facts = facts_of(*worker, from_wait_status(wait_status), at);
         failed_ |= facts.status.failed();
+        if (pmi_ && facts.status.signal == SIGPIPE && pmi_->has_finalized(worker->index))
+            warn_(Error(ErrorCode::closed,
+                        "rank " + std::to_string(worker->rank) +
+                            " may have begun a second program of MPI: a worker can run one, since "
+                            "MPI_Finalize closes PMI for good; start the second with a ddprun of "
+                            "its own"));
         if (facts.status.failed() && !worker->error_file.empty())
             read_account(*worker, std::move(facts));
         else

@@ -20,6 +20,7 @@
 #include "agent/machine/events.h"
 #include "agent/output/attempt_folder.h"
 #include "agent/output/generation_output.h"
+#include "agent/pmi/pmi_server.h"
 #include "agent/standstill/watched_workers.h"
 #include "agent/workers/request_files.h"
 #include "agent/workers/worker_plan.h"
@@ -98,6 +99,7 @@ class WorkerSet {
     void start_one(Worker& worker, const std::vector<std::string>& environment);
     std::vector<std::string> environment_of(const Worker& worker) const;
     void fail(Worker& worker, const std::string& sentence, int exit_code);
+    void serve_pmi();
     DeathFacts facts_of(const Worker& worker, const ExitStatus& status, Time at);
     void read_account(const Worker& worker, DeathFacts facts);
     void tell(int index, DeathFacts facts);
@@ -119,6 +121,7 @@ class WorkerSet {
     std::shared_ptr<TurnBudget> turns_ = std::make_shared<TurnBudget>(loop_);
     std::optional<GenerationOutput> output_;  // set when the folders are made
     std::optional<RequestFiles> requests_;    // set with it
+    std::optional<pmi::Server> pmi_;          // with --pmi; set with it
     std::optional<SnapshotHint> early_;       // asked for before
     int signalled_ = 0;                       // last signal that was sent to all; 0: none
     bool failed_ = false;                     // one has, or was not started

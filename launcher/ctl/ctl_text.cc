@@ -69,10 +69,10 @@ std::string ctl_man_page(std::string_view version) {
     return text;
 }
 
-std::optional<std::string> ctl_printed_text(const CtlCall& call, std::string_view version) {
+std::optional<std::string> ctl_printed_text(const CtlCall& call, const Release& release) {
     if (call.has("help")) return call.command ? command_help(*call.command) : ctl_help();
-    if (call.has("version")) return "ddpctl " + std::string(version) + "\n";
-    if (call.has("print-man")) return ctl_man_page(version);
+    if (call.has("version")) return release_line("ddpctl", release);
+    if (call.has("print-man")) return ctl_man_page(release.version);
     if (call.has("print-completion")) return ctl_completion(call.value("print-completion"));
     return std::nullopt;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/release.h"
 #include "launcher/ctl/ctl_call.h"
 
 namespace ddprun::launcher {
@@ -19,6 +20,6 @@ std::string ctl_man_page(std::string_view version);
 std::string ctl_completion(std::string_view shell);
 
 // The text that an option asks for instead of a command; nothing: none is asked for.
-std::optional<std::string> ctl_printed_text(const CtlCall& call, std::string_view version);
+std::optional<std::string> ctl_printed_text(const CtlCall& call, const Release& release);
 
 }  // namespace ddprun::launcher

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/printable.h"
+#include "base/release.h"
 #include "base/system/out_of_resources.h"
 #include "base/system/print_text.h"
 #include "base/system/standard_streams.h"
@@ -167,13 +168,13 @@ int run_events(const CtlCall& call) {
 }
 
 int run_page(const CtlCall& call) {
-    return fail_asked(launcher::serve_page(call, DDPRUN_VERSION, [](const std::string& text) {
+    return fail_asked(launcher::serve_page(call, this_release().version, [](const std::string& text) {
         return print(text) == 0 && std::fflush(stdout) == 0;
     }));
 }
 
 int run_metrics(const CtlCall& call) {
-    const auto text = launcher::ask_metrics(call, DDPRUN_VERSION);
+    const auto text = launcher::ask_metrics(call, this_release().version);
     return text ? print(*text) : fail_asked(text.error());
 }
 
@@ -225,7 +226,7 @@ int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);  // writes report EPIPE
     const auto call = launcher::read_call({argv + 1, argv + argc});
     if (!call) return fail(call.error());
-    if (const auto text = launcher::ctl_printed_text(*call, DDPRUN_VERSION)) return print(*text);
+    if (const auto text = launcher::ctl_printed_text(*call, this_release())) return print(*text);
     for (const Runner& runner : kRunners)
         if (runner.name == call->command->name) return runner.run(*call);
     DDPRUN_CHECK(false, "a command that nothing runs");

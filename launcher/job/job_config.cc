@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/release.h"
 #include "base/system/boot_clock.h"
 #include "base/system/random_bytes.h"
 #include "launcher/job/job_ledger.h"
@@ -35,7 +36,7 @@ rendezvous::MachineConfig machine_config(const JobInput& input, const rendezvous
     config.requeue = plan.slurm_restart_count;
     config.in_slurm = plan.stop.in_slurm;
     config.command_digest = command_digest(plan);
-    config.version = DDPRUN_VERSION;
+    config.version = this_release().version;
     config.seed = random_number();
     config.limits = plan.limits;
     // The difference between the two clocks, so that a pure machine can still print times of day.
@@ -53,7 +54,7 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     config.machine.run_id = plan.run_id;
     config.machine.node = node;
     config.machine.requeue = plan.slurm_restart_count;
-    config.machine.version = DDPRUN_VERSION;
+    config.machine.version = this_release().version;
     config.machine.limits = plan.limits;
     config.machine.unusable = plan.unusable;
     config.machine.join_timeout = plan.limits.times.join_timeout;
@@ -77,7 +78,8 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     config.lease = plan.limits.times.lease;
     config.store = {.one_node = plan.limits.max_nodes == 1 && plan.store_allow.empty(),
                     .lease = plan.limits.times.lease,
-                    .self = {plan.run_id, node, DDPRUN_VERSION, plan.slurm_restart_count},
+                    .self = {plan.run_id, node, std::string(this_release().version),
+                             plan.slurm_restart_count},
                     .allow = plan.store_allow,
                     .limits = plan.store_limits};
     return config;

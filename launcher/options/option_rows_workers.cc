@@ -191,6 +191,11 @@ constexpr OptionRow kWorker[] = {
      .default_text = "default",
      .help = "Label of these workers",
      .set = text<&Options::role>},
+    {.name = "pmi",
+     .kind = OptionKind::flag,
+     .help = "The program uses MPI: MPICH, Intel MPI or MVAPICH. Its processes find each other by "
+             "PMI-1, and are restarted together like all others. All nodes need it",
+     .set = on<&Options::pmi>},
     {.name = "virtual-local-rank",
      .kind = OptionKind::flag,
      .torchrun = true,

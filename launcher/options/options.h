@@ -125,6 +125,7 @@ struct Options {
     std::optional<std::string> role;
     bool module = false, no_python = false, run_path = false;
     bool virtual_local_rank = false;
+    bool pmi = false;
     bool task_per_worker = false;
     std::optional<agent::CpuBinding> numa_binding;
     std::optional<std::string> python;

@@ -5,13 +5,14 @@
 #include <string>
 #include <string_view>
 
+#include "base/release.h"
 #include "launcher/options/options.h"
 
 namespace ddprun::launcher {
 
 // The text that the options ask for instead of a start; nothing: they ask for none. `name` is the
 // command that completion is for.
-std::optional<std::string> printed_text(const Options& options, std::string_view version,
+std::optional<std::string> printed_text(const Options& options, const Release& release,
                                         std::string_view name);
 
 }  // namespace ddprun::launcher

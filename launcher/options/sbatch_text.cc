@@ -70,7 +70,11 @@ class Filler {
             const std::size_t end = std::min(rest.find('\n'), rest.size() - 1);
             std::string line(rest.substr(0, end));
             rest.remove_prefix(end + 1);
-            if (line.starts_with("#SBATCH")) resources(line);
+            if (line.starts_with("#SBATCH")) {
+                // A program of MPI computes on processors, unless it says otherwise.
+                if (options_.pmi && line.find("--gpus-per-node") != std::string::npos) continue;
+                resources(line);
+            }
             if (is_command(line)) command(line);
             text_ += line + "\n";
         }
@@ -91,7 +95,8 @@ class Filler {
             replace_value(line, "nodes", std::to_string(options_.nnodes->max + spares()));
         if (const auto& workers = options_.nproc_per_node;
             workers && workers->kind == WorkersPerNode::Kind::count)
-            replace_value(line, "gpus-per-node", std::to_string(workers->count));
+            replace_value(line, options_.pmi ? "cpus-per-task" : "gpus-per-node",
+                          std::to_string(workers->count));
     }
 
     // Whether the option is said elsewhere: --nnodes without a range is sbatch's --nodes, except

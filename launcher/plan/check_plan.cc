@@ -29,6 +29,7 @@ void make_check_plan(Plan& plan, const Options& options, const std::vector<std::
     plan.workers.output.ranks = {agent::RankOutput{}};
     plan.workers.output.label = agent::Label::none;
     plan.warm = agent::warm::Mode::off;
+    plan.workers.pmi = plan.limits.pmi = false;
     plan.recorders = {};
     plan.verbosity = options.verbosity > 0 ? 1 : -1;
     plan.program = {.python = false, .display = "--check"};

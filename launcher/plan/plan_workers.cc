@@ -252,7 +252,11 @@ void plan_command(Plan& plan, const Options& options, const HostFacts& host) {
     std::vector<std::string>& argv = plan.workers.argv;
     plan.program = {runs_by_python(options, host), options.program};
     using agent::warm::Mode;
-    plan.warm = options.warm.value_or(host.called_as_torchrun ? Mode::off : Mode::automatic);
+    // A process that has called MPI_Init cannot be forked, and importing mpi4py calls it.
+    plan.warm = options.warm.value_or(host.called_as_torchrun || options.pmi ? Mode::off
+                                                                             : Mode::automatic);
+    plan.workers.pmi = options.pmi;
+    plan.limits.pmi = options.pmi;
     plan.recorders = {options.flight_recorder, !host.called_as_torchrun};
     if (plan.program.python) {
         // -u as in torchrun: Python would hold back its output while stdout is a pipe.

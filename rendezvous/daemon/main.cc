@@ -18,6 +18,7 @@
 #include "base/exit_code.h"
 #include "base/log_line.h"
 #include "base/printable.h"
+#include "base/release.h"
 #include "base/system/boot_clock.h"
 #include "base/system/descriptor_room.h"
 #include "base/system/hear_sigterm.h"
@@ -141,7 +142,8 @@ int run(const DaemonOptions& options, IdentityConfig identity, LedgerAccessPoint
                                     found.error().sentence()});
     });
     // The objects are declared in the order in which they are needed, and destroyed in reverse.
-    Jobs jobs(loop, files, secrets, options.ledger, std::move(access), DDPRUN_VERSION, say);
+    Jobs jobs(loop, files, secrets, options.ledger, std::move(access),
+              std::string(this_release().version), say);
     std::optional<store::Server> store;
     if (options.serve_c10d) {
         store::ServerOptions store_options;
@@ -181,7 +183,10 @@ int main(int count, char** words) {
         return ddprun::exit_code(options.error());
     }
     if (options->help) return std::fputs(daemon_help().c_str(), stdout) < 0 ? 1 : 0;
-    if (options->version) return std::puts("ddprun-rendezvous " DDPRUN_VERSION) < 0 ? 1 : 0;
+    if (options->version) {
+        const std::string line = ddprun::release_line("ddprun-rendezvous", ddprun::this_release());
+        return std::fputs(line.c_str(), stdout) < 0 ? 1 : 0;
+    }
     auto identity = identity_of(*options);
     if (!identity) {
         say({ddprun::Note::Level::error, identity.error().sentence()});

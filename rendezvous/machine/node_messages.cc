@@ -62,6 +62,12 @@ void MachineState::on_hello(Session session, const Hello& hello) {
         return refuse(session, "node " + hello.node.name + " belongs to restart " +
                                    std::to_string(hello.requeue) + " of the job; this is restart " +
                                    std::to_string(config.requeue));
+    if (hello.limits.pmi != limits().pmi)
+        return refuse(session, "node " + hello.node.name + " was started " +
+                                   (limits().pmi ? "without" : "with") +
+                                   " --pmi; this job was started " +
+                                   (limits().pmi ? "with" : "without") +
+                                   " it; give all nodes the same command");
     if (roster.gone(hello.node))
         return refuse(session, "node " + hello.node.name +
                                    " was already reported gone; start a new ddprun there");

@@ -82,7 +82,8 @@ struct Hello {
     std::string version;
     int requeue = 0;  // SLURM_RESTART_COUNT
     // The limits of the job from this node's command line, for ddprun-rendezvous, which learns of a
-    // run from its first node. A leader inside the job uses its own. `order` is not sent.
+    // run from its first node. A leader inside the job uses its own, and refuses a node with
+    // another `pmi`. `order` is not sent.
     Limits limits{};
     bool operator==(const Hello&) const = default;
 };

@@ -36,6 +36,7 @@ void each_field(auto& v, Is<Limits> auto& limits) {
     v(DDPRUN_FIELD(times), limits.times, Any{});
     v(DDPRUN_FIELD(hang_timeout), limits.hang_timeout, kTime);
     v(DDPRUN_FIELD(hang_auto), limits.hang_auto, Any{});
+    v(DDPRUN_FIELD(pmi), limits.pmi, Any{});
     v(DDPRUN_FIELD(no_blame), limits.blame, Inverted{});
     v(DDPRUN_FIELD(on_join), limits.on_join, up_to(OnJoin::spare));
     v(DDPRUN_FIELD(join_interval), limits.join_interval, kTime);

@@ -1,11 +1,12 @@
 // Error, Result and DDPRUN_CHECK: what is printed, what is equal, and what a programmer's mistake
 // does. Pure.
 #include "base/error.h"
+#include "base/failure.h"
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <sstream>
-#include <stdexcept>
 
 using namespace ddprun;
 
@@ -58,16 +59,26 @@ TEST(Result, HoldsAValueOrAnError) {
     EXPECT_EQ(nothing_but(false).error().code(), ErrorCode::refused);
 }
 
-// value() of an error is a mistake in our own code. The exception is a logic_error, which no
-// handler of ddprun expects, so the process ends. The sentence is in it, so the crash still shows
-// the first problem.
-TEST(Result, ValueOfAnErrorThrowsWithItsSentence) {
+// The exception of value() and of or_throw() keeps the code, so that a program can still tell a
+// time-out from a wrong argument, and the sentence, so that a crash shows the first problem.
+TEST(Result, ValueOfAnErrorThrowsTheError) {
     try {
-        half(7).value();
+        (void)half(7).value();
         FAIL() << "did not throw";
-    } catch (const std::logic_error& error) {
-        EXPECT_STREQ(error.what(), "value() of a failed result: 7 is odd");
+    } catch (const Failure& failure) {
+        EXPECT_EQ(failure.error(), Error(ErrorCode::malformed, "7 is odd"));
+        EXPECT_EQ(failure.code(), ErrorCode::malformed);
+        EXPECT_STREQ(failure.what(), "7 is odd");
     }
+}
+
+TEST(Result, IsAValueOrAnExceptionForThoseWhoPreferIt) {
+    EXPECT_EQ(or_throw(half(8)), 4);
+    or_throw(nothing_but(true));
+    EXPECT_THROW(or_throw(nothing_but(false)), Failure);
+    // A value that can only be moved.
+    Result<std::unique_ptr<int>> only_one = std::make_unique<int>(5);
+    EXPECT_EQ(*or_throw(std::move(only_one)), 5);
 }
 
 // The check works in release builds too, where assert() does nothing.

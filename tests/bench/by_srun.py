@@ -3,29 +3,18 @@
 nodes are those of a slurmlab started here, and share this machine's processors and its disk ($BENCH_DISK, default
 /var/tmp); the last row's ledger lies in memory, so that what keeping it on a disk costs is seen. Needs root and
 Slurm."""
-import atexit
 import os
-import subprocess
 import tempfile
 import time
 
 from report import collect, main
-from subjects import DDPRUN, SLURMLAB
+from subjects import DDPRUN, Lab, note
 from workplace import finish, folder, start, times, tool
 
 ROWS = [(1, 8, []), (1, 64, []), (4, 8, []), (4, 8, ["--ledger=memory"])]  # nodes, workers on each, options of ddprun
 
 
-def start_lab(nodes):
-    # A name and a network of its own: the lab of a test may run at the same time. With SLURMLAB_FOR the next lab takes
-    # this one down if this script was killed.
-    os.environ |= {"SLURMLAB_NAME": "bench", "SLURMLAB_NET": "10.95.0", "SLURMLAB_DIR": str(folder() / "lab"),
-                   "SLURMLAB_FOR": str(os.getpid())}
-    subprocess.run([SLURMLAB, "up", str(nodes)], capture_output=True, check=True)
-    atexit.register(subprocess.run, [SLURMLAB, "down"], capture_output=True)
-
-
-def one_start(name, nodes, workers, options):
+def one_start(name, lab, nodes, workers, options):
     where = folder()
     # 100 ms are enough here: only the moments of entering main() count.
     worker = tool("enter", where, 100)
@@ -35,7 +24,8 @@ def one_start(name, nodes, workers, options):
     timed = tool("timed", where / "launcher")
     # Under srun the ledger is a folder in the working directory, so cwd decides where it lies.
     with tempfile.TemporaryDirectory(prefix="bench-ledger-", dir=os.environ.get("BENCH_DISK", "/var/tmp")) as disk:
-        code = finish(start([SLURMLAB, "run", *timed, "srun", "--mpi=none", f"--nodes={nodes}", *tasks], cwd=disk), 60)
+        step = start(lab.command("run", *timed, "srun", "--mpi=none", f"--nodes={nodes}", *tasks), cwd=disk)
+        code = finish(step, 60)
     entered = times(where, "in.*")
     if code or len(entered) != nodes * workers:
         raise RuntimeError(f"exit code {code}, {len(entered)} of {nodes * workers} workers started")
@@ -44,13 +34,18 @@ def one_start(name, nodes, workers, options):
 
 
 def measure(options):
-    start_lab(max(nodes for nodes, _, _ in ROWS))
-    rows = []
-    for nodes, workers, extra in ROWS:
-        what = " ".join([f"{nodes} x {workers} workers by srun", *extra, "(ms)"])
-        # The default argument keeps the values of this turn of the loop.
-        one = lambda name, shape=(nodes, workers, extra): one_start(name, *shape)
-        rows += collect(what, ["srun", "ddprun"], options.repeats, one, peer="srun")
+    names = [name for name in ("srun", "ddprun") if name in options.subjects]
+    lab, rows = Lab("bench", "10.95.0"), []
+    if not lab.up(max(nodes for nodes, _, _ in ROWS)):
+        note("starts by srun left out: they need root and slurm-wlm")
+        return []
+    try:
+        for shape in ROWS:
+            nodes, workers, extra = shape
+            what = " ".join([f"{nodes} x {workers} workers by srun", *extra, "(ms)"])
+            rows += collect(what, names, options.repeats, lambda name: one_start(name, lab, *shape), peer="srun")
+    finally:
+        lab.down()
     return rows
 
 

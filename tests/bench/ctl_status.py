@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
-"""How long an operator waits for a large job's status, from exec to exit of `ddpctl status`. The leader is a real ddprun; the other
-nodes are link_nodes (build the targets ddprun, ddpctl and link_nodes). The goals are for a machine that does nothing else."""
+"""How long an operator waits for a large job's status, from exec to exit of `ddpctl status`. The leader is a real
+ddprun; the other nodes are link_nodes (build the targets ddprun, ddpctl and link_nodes). The goals are for a machine
+that does nothing else."""
 import os
 import subprocess
 import time
 
-from faults import HERE, Crowd, attempt, found, sample, table
-from report import options as common_options
-from subjects import notes
-from workplace import folder, isolate
+from faults import HERE, Crowd, attempt, room_for_crowds, rows, sample
+from report import main
+from workplace import folder
 
 DDPCTL = os.environ.get("DDPCTL", str(HERE.parent.parent / "build" / "bin" / "ddpctl"))
-GOALS = {1000: 0.05, 10000: 0.5}
 
 
-def status(nodes, goal, repeats):
+def status(nodes, repeats):
     ledger = folder() / "ledger"
     crowd = Crowd(nodes, silent=True, ledger=f"directory:{ledger}")
     try:
@@ -28,18 +27,17 @@ def status(nodes, goal, repeats):
             took = time.monotonic() - begun
             if f"with {nodes} workers" not in text:
                 raise RuntimeError(f"not the status of {nodes} nodes: {text[:300]}")
-            sample(f"{nodes} nodes: ddpctl status", goal, "s", took)
+            sample(f"{nodes} nodes: ddpctl status", "s", took)
     finally:
         crowd.end()
 
 
+def measure(options):
+    room_for_crowds()
+    for nodes in [1000] if options.quick else [1000, 10000]:
+        attempt(status, nodes, options.repeats)
+    return rows()
+
+
 if __name__ == "__main__":
-    isolate()
-    subprocess.run(["sysctl", "-qw", "net.ipv4.ip_local_port_range=1024 65000", "net.core.somaxconn=16384"], check=False)
-    chosen = common_options()
-    for nodes, goal in GOALS.items():
-        attempt(status, nodes, goal, chosen.repeats)
-    print(table())
-    print(f"\n{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}.")
-    for text in notes:
-        print("\nNote:", text)
+    main(measure)

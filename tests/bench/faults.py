@@ -1,32 +1,38 @@
 #!/usr/bin/env python3
-"""What the loss of a part costs ddprun, and what it costs its leader to lead many, each beside its goal.
+"""What the loss of a part costs ddprun, and what it costs its leader to lead many (the goals: goals.py).
 
-Losses: nodes of one worker each with the default lease of 10 s and a ledger in a folder, so that the times are those that a user
-meets; ../faults tells the same stories with short leases. "Without a word" stops agent, keeper and workers of a node with SIGSTOP:
-to the others that is a host whose power is gone. Many nodes are link_nodes (build the target): the product's own machine,
-connection and identity for each, in one process that shares the processors with the leader. Where others load the machine, so
-they do here: trust minima and medians, and the processor times of the last rows."""
+Losses: nodes of one worker each with the default lease of 10 s and a ledger in a folder, so that the times are those
+that a user meets; ../faults tells the same stories with short leases. "Without a word" stops agent, keeper and workers
+of a node with SIGSTOP: to the others that is a host whose power is gone. Many nodes are link_nodes (build the target):
+the product's own machine, connection and identity for each, in one process that shares the processors with the leader.
+Where others load the machine, so they do here: trust minima and medians, and the processor times of the last rows."""
 import os
 import queue
+import resource
 import signal
-import statistics
 import subprocess
 import threading
 import time
 
-from report import options as common_options
-from report import show
-from subjects import DDPRUN, HERE, note, notes
-from workplace import compiled, descendants, folder, free_port, isolate, kill, listening, memory_kib, start, stop, times, wait_until
+from goals import LEASE
+from report import Row, main
+from subjects import DDPRUN, HERE, note
+from workplace import compiled, descendants, folder, free_port, kill, listening, memory_kib, start, stop, times
+from workplace import wait_until
 
-# ddprun's default. The goals of the losses are multiples of it: most of their time is waiting for the lease.
-LEASE = 10
 LINK_NODES = os.environ.get("LINK_NODES", str(HERE.parent.parent / "build" / "tests" / "link_nodes"))
-found = {}  # measure: [goal, unit, samples]; a goal of None means: only shown
+found = {}  # {measure: samples}
 
 
-def sample(measure, goal, unit, value):
-    found.setdefault(measure, [goal, unit, []])[2].append(value)
+def sample(measure, unit, value):
+    found.setdefault(f"{measure} ({unit})", []).append(value)
+
+
+def rows():
+    """All that was found since the last call."""
+    made = [Row(measure, "ddprun", samples) for measure, samples in found.items()]
+    found.clear()
+    return made
 
 
 def send(number, pids):
@@ -46,9 +52,10 @@ class Job:
         self.nodes = nodes
         self.agents = []
         for rank in range(nodes):
-            self.agents.append(start([DDPRUN, f"--nnodes={nodes - 1}:{nodes}", f"--node-rank={rank}", f"--rdzv-id=faults{port}",
-                                      f"--rdzv-endpoint=127.0.0.1:{port}", f"--ledger=directory:{self.where}/ledger",
-                                      "--nproc-per-node=1", f"--lease={LEASE}", *worker]))
+            self.agents.append(start([DDPRUN, f"--nnodes={nodes - 1}:{nodes}", f"--node-rank={rank}",
+                                      f"--rdzv-id=faults{port}", f"--rdzv-endpoint=127.0.0.1:{port}",
+                                      f"--ledger=directory:{self.where}/ledger", "--nproc-per-node=1",
+                                      f"--lease={LEASE}", *worker]))
             # Node 0 first: the other nodes then find a service at their first call.
             wait_until(lambda: listening(port), 30)
 
@@ -79,38 +86,36 @@ class Job:
 
 
 def losses():
-    """(measure, goal in s, nodes, who, signal, all its parts?)"""
-    # The keeper of a killed agent says so at once: a second is enough. With the keeper gone, the lease has to pass (1.0
-    # LEASE in all). Without the leader, the others look for a new one first.
-    yield "agent killed: next generation", 1, 4, 2, signal.SIGKILL, False
-    yield "leader's agent killed: next generation", 1, 4, 0, signal.SIGKILL, False
-    yield "agent, keeper and worker killed at once: next generation", 1.1 * LEASE, 4, 2, signal.SIGKILL, True
-    yield "a host gone without a word: next generation", 1.1 * LEASE, 4, 2, signal.SIGSTOP, True
-    yield "the leader's host gone: next generation", 1.75 * LEASE, 4, 0, signal.SIGSTOP, True
-    yield "the leader's host gone, of two: next generation", 1.75 * LEASE, 2, 0, signal.SIGSTOP, True
+    """(measure, nodes, who, signal, all its parts?)"""
+    yield "agent killed: next generation", 4, 2, signal.SIGKILL, False
+    yield "leader's agent killed: next generation", 4, 0, signal.SIGKILL, False
+    yield "agent, keeper and worker killed at once: next generation", 4, 2, signal.SIGKILL, True
+    yield "a host gone without a word: next generation", 4, 2, signal.SIGSTOP, True
+    yield "the leader's host gone: next generation", 4, 0, signal.SIGSTOP, True
+    yield "the leader's host gone, of two: next generation", 2, 0, signal.SIGSTOP, True
 
 
 def lose_all_once():
     """Every loss in a job of its own, all at the same time: most of it is waiting."""
-    trials = [(Job(loss[2]), loss) for loss in losses()]
+    trials = [(Job(loss[1]), loss) for loss in losses()]
     try:
         if not wait_until(lambda: all(job.runs() for job, _ in trials), 60, 0.05):
             raise TimeoutError("not all jobs run")
         # One second lets every member confirm a lease. The random part makes sure that no loss keeps step with a beat.
         time.sleep(1 + os.urandom(1)[0] / 256)
-        for job, (_, _, _, who, number, whole) in trials:
+        for job, (_, _, who, number, whole) in trials:
             job.strike(who, number, job.parts(who) if whole else job.parts(who)[:1])
             # These end within a second. The wait keeps the restarts of the others from sharing the processors with
             # them.
             if number == signal.SIGKILL and not whole:
                 wait_until(job.again, 30)
         wait_until(lambda: all(job.again() for job, _ in trials), 3 * LEASE, 0.05)
-        for job, (measure, goal, nodes, who, _, _) in trials:
+        for job, (measure, nodes, _, _, _) in trials:
             begun, told = job.seconds("begun.1.*"), job.seconds("told.0.*")
             # A generation that never came counts as infinite, so that it cannot look like a success.
-            sample(measure, goal, "s", max(begun) if len(begun) == nodes - 1 else float("inf"))
+            sample(measure, "s", max(begun) if len(begun) == nodes - 1 else float("inf"))
             if measure.startswith("agent killed"):
-                sample("agent killed: every other worker told", 0.02, "s", max(told))
+                sample("agent killed: every other worker told", "s", max(told))
     finally:
         for job, _ in trials:
             job.end()
@@ -131,10 +136,11 @@ class Crowd:
         # ddprun refuses a secret that others can read. With a secret, the cost of the proofs is part of the measure.
         with open(os.open(secret, os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
             file.write(os.urandom(32).hex())
-        # By default the ledger is in memory, because the nodes of link_nodes do not read it. --crash-loop=0: here workers fail on
-        # purpose, one right after the other.
-        self.leader = start([DDPRUN, f"--nnodes={nodes + absent}", "--node-rank=0", "--rdzv-id=crowd", f"--ledger={ledger}",
-                             f"--rdzv-endpoint=127.0.0.1:{port}", f"--secret-file={secret}", "--max-restarts=100", "--crash-loop=0",
+        # By default the ledger is in memory, because the nodes of link_nodes do not read it. --crash-loop=0: here
+        # workers fail on purpose, one right after the other.
+        self.leader = start([DDPRUN, f"--nnodes={nodes + absent}", "--node-rank=0", "--rdzv-id=crowd",
+                             f"--ledger={ledger}", f"--rdzv-endpoint=127.0.0.1:{port}", f"--secret-file={secret}",
+                             "--max-restarts=100", "--crash-loop=0",
                              "--nproc-per-node=1", f"--lease={LEASE}", "sleep", 1000])
         wait_until(lambda: listening(port), 30)
         words = [LINK_NODES, port, nodes, secret, "crowd", failures] + (["SILENT"] if silent else [])
@@ -168,39 +174,40 @@ class Crowd:
         stop(self.leader, self.others)
 
 
-def meet(nodes, goal, goal_told):
+def meet(nodes):
     """One process is all nodes but the leader, and shares the processors with it."""
     crowd = Crowd(nodes, failures=3)
     try:
-        sample(f"{nodes} nodes: all have proved themselves and are welcome", goal, "s", crowd.hear("welcomed"))
-        sample(f"{nodes} nodes: of which the leader's processor", goal, "s", cpu_seconds(crowd.leader.pid))
-        sample(f"{nodes} nodes: all run the first generation", goal, "s", crowd.hear("met"))
-        sample(f"{nodes} nodes: the leader's processor until then", goal, "s", cpu_seconds(crowd.leader.pid))
+        sample(f"{nodes} nodes: all have proved themselves and are welcome", "s", crowd.hear("welcomed"))
+        sample(f"{nodes} nodes: of which the leader's processor", "s", cpu_seconds(crowd.leader.pid))
+        sample(f"{nodes} nodes: all run the first generation", "s", crowd.hear("met"))
+        sample(f"{nodes} nodes: the leader's processor until then", "s", cpu_seconds(crowd.leader.pid))
         for _ in range(3):
-            sample(f"{nodes} nodes: a failure to all told", goal_told, "s", crowd.hear("told"))
-            sample(f"{nodes} nodes: a failure to all run again", None, "s", crowd.hear("again"))
-        sample(f"{nodes} nodes: peak memory of the leader", None, "MiB", crowd.peak())
-        # Each node sends a beat each 0.05 of the lease. The use of the processor is scaled to 10,000 beats a second, so
-        # that sizes can be compared.
-        used = crowd.cpu_while_beating(5)
-        beats = nodes / (0.05 * LEASE)
-        sample(f"{nodes} nodes: leader, at 10,000 beats/s (of {beats:.0f} measured)", 10, "% of a core", 100 * used * 10000 / beats)
+            sample(f"{nodes} nodes: a failure to all told", "s", crowd.hear("told"))
+            sample(f"{nodes} nodes: a failure to all run again", "s", crowd.hear("again"))
+        sample(f"{nodes} nodes: peak memory of the leader", "MiB", crowd.peak())
+        beats(f"{nodes} nodes", nodes, crowd)
     finally:
         crowd.end()
 
 
-def gather(nodes, goal):
-    """They come, and one more is awaited: what there is before the first generation, with a descriptor less for each."""
+def beats(who, nodes, crowd):
+    # Each node sends a beat each 0.05 of the lease. The use of the processor is scaled to 10,000 beats a second, so
+    # that sizes can be compared.
+    used = crowd.cpu_while_beating(5)
+    sample(f"{who}: leader, at 10,000 beats/s", "% of a core", 100 * used * 10000 / (nodes / (0.05 * LEASE)))
+
+
+def gather(nodes):
+    """They come, and one more is awaited: what there is before the first generation. A descriptor less for each."""
     crowd = Crowd(nodes, absent=1, silent=True)
     try:
-        sample(f"{nodes} nodes: all have proved themselves and are welcome", goal, "s", crowd.hear("welcomed"))
-        sample(f"{nodes} nodes: of which the leader's processor", goal, "s", cpu_seconds(crowd.leader.pid))
+        sample(f"{nodes} nodes: all have proved themselves and are welcome", "s", crowd.hear("welcomed"))
+        sample(f"{nodes} nodes: of which the leader's processor", "s", cpu_seconds(crowd.leader.pid))
         # The nodes gather for ten beats: memory for their beats and answers is in the peak, too.
         time.sleep(5)
-        sample(f"{nodes} nodes that gather: memory of the leader", 100, "MiB", crowd.peak())
-        used = crowd.cpu_while_beating(5)
-        beats = nodes / (0.05 * LEASE)
-        sample(f"{nodes} nodes that gather: leader, at 10,000 beats/s", 10, "% of a core", 100 * used * 10000 / beats)
+        sample(f"{nodes} nodes that gather: memory of the leader", "MiB", crowd.peak())
+        beats(f"{nodes} nodes that gather", nodes, crowd)
     finally:
         crowd.end()
 
@@ -214,21 +221,11 @@ def idle_agent(seconds):
         mine = [pid for pid in job.parts(2) if "stoppable" not in open(f"/proc/{pid}/comm").read()]
         before = sum(map(cpu_seconds, mine))
         time.sleep(seconds)
-        sample("an idle agent and its keeper", 0.1, "% of a core", 100 * (sum(map(cpu_seconds, mine)) - before) / seconds)
-        sample("an idle agent and its keeper, memory", None, "MiB", sum(memory_kib(pid)[1] for pid in mine) / 1024)
+        used = sum(map(cpu_seconds, mine)) - before
+        sample("an idle agent and its keeper", "% of a core", 100 * used / seconds)
+        sample("an idle agent and its keeper, memory", "MiB", sum(memory_kib(pid)[1] for pid in mine) / 1024)
     finally:
         job.end()
-
-
-def table():
-    # "by the minimum" means: one sample has reached the goal, so it can be reached, and load on the machine is likely.
-    lines = ["| what | min | median | goal | reached |", "|---|---|---|---|---|"]
-    for measure, (goal, unit, samples) in found.items():
-        middle = statistics.median(samples)
-        reached = "" if goal is None else "yes" if middle <= goal else "by the minimum" if min(samples) <= goal else "NO"
-        asked = "" if goal is None else f"{show(goal)} {unit}"
-        lines.append(f"| {measure} | {show(min(samples))} | {show(middle)} {unit} | {asked} | {reached} |")
-    return "\n".join(lines)
 
 
 def attempt(measure, *arguments):
@@ -238,25 +235,32 @@ def attempt(measure, *arguments):
         note(f"{measure.__name__}{arguments}: {problem}")
 
 
+def room_for_crowds():
+    """10,000 connections from one address need as many ports and descriptors, and the leader's queue must take them
+    when all call at once. The limit of descriptors."""
+    subprocess.run(["sysctl", "-qw", "net.ipv4.ip_local_port_range=1024 65000", "net.core.somaxconn=16384"],
+                   check=False, capture_output=True)
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    return limit
+
+
 def measure(options):
-    # 64 and 256 nodes have no goals: they show how the times grow.
+    descriptors = room_for_crowds()
     for _ in range(options.repeats):
-        attempt(lose_all_once)
-        attempt(meet, 64, None, None)
-        attempt(meet, 256, None, None)
-        attempt(meet, 1024, 0.12, 0.12)
-        attempt(gather, 9000 if options.quick else 10000, 1.2)
+        if not options.quick:
+            attempt(lose_all_once)
+        # All but 1024 have no goals: they show how the times grow. A node of meet() takes two descriptors.
+        for nodes in [64, 1024] if options.quick else [16, 64, 256, 1024, 4096, 10000]:
+            if 2 * nodes + 100 < descriptors:
+                attempt(meet, nodes)
+            else:
+                note(f"{nodes} nodes that meet left out: the hard limit of descriptors (ulimit -Hn) is {descriptors}")
+        if not options.quick:
+            attempt(gather, 10000)
     attempt(idle_agent, 10 if options.quick else 30)
+    return rows()
 
 
 if __name__ == "__main__":
-    isolate()
-    # 10,000 connections from one address need as many ports, and the leader's queue must take them when all call at
-    # once.
-    subprocess.run(["sysctl", "-qw", "net.ipv4.ip_local_port_range=1024 65000", "net.core.somaxconn=16384"], check=False)
-    load = os.getloadavg()[0]
-    measure(common_options())
-    print(table())
-    print(f"\nLease {LEASE} s; {os.cpu_count()} processors, load {load:.1f} before and {os.getloadavg()[0]:.1f} after.")
-    for text in notes:
-        print("\nNote:", text)
+    main(measure)

@@ -34,6 +34,7 @@
 
 #include "agent/machine/machine.h"
 #include "base/overload.h"
+#include "base/release.h"
 #include "base/system/boot_clock.h"
 #include "base/system/random_bytes.h"
 #include "rendezvous/ledger/ledger_memory.h"
@@ -100,7 +101,7 @@ class Node {
         rendezvous::MachineConfig config;
         config.run_id = around_.job.run_id;
         config.self = id_;
-        config.version = DDPRUN_VERSION;
+        config.version = this_release().version;
         config.limits.min_nodes = config.limits.max_nodes = around_.job.nodes;
         return config;
     }
@@ -108,7 +109,7 @@ class Node {
         agent::MachineConfig config;
         config.run_id = around_.job.run_id;
         config.node = id_;
-        config.version = DDPRUN_VERSION;
+        config.version = this_release().version;
         config.offer.node_rank = rank;
         config.offer.addresses = {"127.0.0.1"};
         config.offer.store_port = 1;  // never used: node 0, a real ddprun, has the store

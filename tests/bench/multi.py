@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Four agents on this machine, 2 workers each: time from launching all to the last worker in main(), then, after one worker has
-failed, from just before its exit to the last of the 8 new ones in main(). ddprun writes its ledger to a folder on a local disk
-($BENCH_DISK, default /var/tmp), and its nodes prove their identity by a secret in that folder. What either costs is printed
-apart: the same once more with a ledger in memory (and a secret file), and once more without identity, subtracted."""
+"""Four agents on this machine, 2 workers each: time from launching all to the last worker in main(), then, after one
+worker has failed, from just before its exit to the last of the 8 new ones in main(). ddprun writes its ledger to a
+folder on a local disk ($BENCH_DISK, default /var/tmp), and its nodes prove their identity by a secret in that folder.
+What either costs is printed apart: the same once more with a ledger in memory (and a secret file), and once more
+without identity, subtracted."""
 import os
 import shutil
 import tempfile

@@ -1,35 +1,39 @@
 #!/usr/bin/env python3
-"""What a user feels of a restart: an unmodified DDP script, from the crash of a rank to the first resumed step.
+"""What a user feels of a restart: an unmodified DDP script, from the crash of a rank to the first resumed step, in
+phases.
 
-Four Gloo ranks ($RANKS), a snapshot after each step. Rank 1 kills itself in each generation but the last. Subjects: torchrun, and
-ddprun with cold and with warm starts. $PT_PYTHON is a Python with torch. Also the first step of a job from the
-launcher's exec, and the memory (PSS) of all processes of the node after 50 steps.
+Four Gloo ranks ($RANKS), a snapshot after each step. Rank 1 kills itself in each generation but the last. Subjects:
+torchrun, and ddprun with cold and with warm starts. $PT_PYTHON is a Python with torch. Also the first step of a job
+from the launcher's exec, and the memory (PSS) of all processes of the node after 50 steps.
 """
 import json
 import os
 import re
-import statistics
-import sys
+import time
 from pathlib import Path
 
-from report import Row, main
-from subjects import note
-from workplace import descendants, finish, folder, start
+from report import collect, main
+from subjects import DDPRUN, PYTHON
+from workplace import descendants, finish, folder, start, wait_until
 
 RANKS = int(os.environ.get("RANKS", "4"))
-PYTHON = os.environ.get("PT_PYTHON", sys.executable)
-ROOT = Path(__file__).resolve().parents[2]
-DDPRUN = os.environ.get("DDPRUN", str(ROOT / "build/bin/ddprun"))
+SUBJECTS = ["torchrun", "ddprun cold", "ddprun warm", "ddprun warm from the start"]
+WARM = {"ddprun cold": "off", "ddprun warm": "auto", "ddprun warm from the start": "always"}
+# What a rank has done when it notes the time: the ends of a restart's phases, in their order.
+PHASES = ["script", "imports", "process group", "model", "first step"]
 
 SCRIPT = r"""
-import json, os, sys, time
-born = time.time()
+import time
+noted = {"script": time.time()}
+import json, os, sys
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 folder, crashes = sys.argv[1], int(sys.argv[2])
+noted["imports"] = time.time()
 dist.init_process_group("gloo")
+noted["process group"] = time.time()
 rank, generation = dist.get_rank(), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 8))
 optimizer, first = torch.optim.AdamW(model.parameters()), 0
@@ -38,23 +42,30 @@ if os.path.exists(folder + "/snapshot.pt"):
     model.load_state_dict(saved["model"]), optimizer.load_state_dict(saved["optimizer"])
     first = saved["step"] + 1
 parallel = DistributedDataParallel(model)
+noted["model"] = time.time()
+# A warm generation that fails early and has shown no progress makes the next start cold.
+progress = os.fdopen(int(os.environ["DDPRUN_PROGRESS_FD"]), "w", 1) if "DDPRUN_PROGRESS_FD" in os.environ else None
 last = first + (50 if generation in (0, crashes) else 5)
 for step in range(first, last):
     optimizer.zero_grad()
     parallel(torch.ones(32, 64) * (rank + 1)).square().mean().backward()
     optimizer.step()
+    noted.setdefault("first step", time.time())
+    if progress:
+        print(f"step={step}", file=progress)
     if rank == 0:
-        with open(folder + "/steps", "a") as file:
-            file.write(json.dumps([generation, step, time.time()]) + "\n")
         torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, folder + "/new.pt")
         os.replace(folder + "/new.pt", folder + "/snapshot.pt")
     dist.barrier()
+with open(f"{folder}/noted.{generation}.{rank}.part", "w") as file:
+    json.dump(noted, file)
+os.rename(f"{folder}/noted.{generation}.{rank}.part", f"{folder}/noted.{generation}.{rank}")
 if generation < crashes and rank == 1:
-    # A generation that fails within 10 s says nothing about jobs that run for weeks. In the first one there is time for
-    # what is prepared while it trains.
-    time.sleep(max(0, (30 if generation == 0 else 11) - (time.time() - born)))
-    with open(folder + "/crashes", "a") as file:
-        file.write(json.dumps([generation, time.time()]) + "\n")
+    # Until what is prepared while a job trains is there, which takes seconds of weeks.
+    while not os.path.exists(folder + "/prepared"):
+        time.sleep(0.02)
+    with open(f"{folder}/crash.{generation}", "w") as file:
+        json.dump(time.time(), file)
     os.kill(os.getpid(), 9)
 if generation < crashes:
     time.sleep(60)
@@ -64,10 +75,6 @@ if rank == 0:
         time.sleep(0.02)
 dist.barrier()
 """
-
-
-def lines(path):
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def pss(pid):
@@ -85,50 +92,66 @@ def command(name, crashes):
     script = ["--nproc-per-node", str(RANKS), "--max-restarts", str(crashes)]
     if name == "torchrun":
         return [PYTHON, "-m", "torch.distributed.run", "--standalone", "--monitor-interval", "0.1", *script]
-    warm = {"ddprun cold": "off", "ddprun warm": "auto", "ddprun warm from the start": "always"}[name]
-    return [DDPRUN, "--standalone", "--crash-loop", "1000", f"--warm={warm}", "--python", PYTHON, *script]
+    return [DDPRUN, "-v", "--standalone", "--crash-loop", "1000", f"--warm={WARM[name]}", "--python", PYTHON, *script]
 
 
-def play(name, crashes):
-    """The gaps of all restarts, the time to the first step, and the memory."""
-    import time
+def phases(where, generation):
+    """The seconds from the crash of the generation before to its first resumed step, and where they went."""
+    crashed = json.loads((where / f"crash.{generation - 1}").read_text())
+    noted = [json.loads((where / f"noted.{generation}.{rank}").read_text()) for rank in range(RANKS)]
+    # A phase ends when the last rank has ended it.
+    ends = [crashed] + [max(one[phase] for one in noted) for phase in PHASES]
+    found = {f"until {phase} (s)": after - before for phase, before, after in zip(PHASES, ends, ends[1:])}
+    return found | {"crash to first resumed step (s)": ends[-1] - crashed}
 
-    where = folder()
+
+def prepared(name, where):
+    """Whether what is prepared while a job trains is there: the server, with what the first steps have imported, too.
+    It looks for that a second after the first progress, and then writes down what it knows for the next job."""
+    if WARM.get(name, "off") == "off":
+        return True
+    noted = where / "noted.0.1"
+    if b"is ready after" not in (where / "log").read_bytes() or not noted.exists():
+        return False
+    first_step = json.loads(noted.read_text())["first step"]
+    memory = Path(os.environ["XDG_CACHE_HOME"], "ddprun", "imports")
+    written = max((path.stat().st_mtime for path in memory.rglob("*") if path.is_file()), default=0)
+    # An earlier job of the same script has written down the same: then there is nothing to see.
+    return written > first_step + 1 or time.time() > first_step + 20
+
+
+def play(name, crashes, where):
+    """A job with so many crashes: what it took from its begin, and its memory at the end."""
     (where / "train.py").write_text(SCRIPT)
     begun = time.time()
-    process = start([*command(name, crashes), where / "train.py", where, crashes])
-    deadline = time.monotonic() + 120 + 30 * crashes
-    while not (where / "done").exists() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.02)
+    with open(where / "log", "wb") as log:
+        process = start([*command(name, crashes), where / "train.py", where, crashes], stderr=log)
+    over = lambda: process.poll() is not None
+    wait_until(lambda: prepared(name, where) or over(), 120, 0.02)
+    (where / "prepared").touch()
+    wait_until(lambda: (where / "done").exists() or over(), 60 + 30 * crashes, 0.02)
     memory = pss(process.pid)
     (where / "measured").touch()
     code = finish(process, 60)
-    steps, crashed = lines(where / "steps"), lines(where / "crashes")
-    if code or len(crashed) != crashes:
-        raise RuntimeError(f"exit code {code}, {len(crashed)} of {crashes} crashes")
-    gaps = []
-    for generation, at in crashed:
-        gaps.append(min(when for which, _, when in steps if which == generation + 1) - at)
-    return gaps, steps[0][2] - begun, memory
+    crashed = len(list(where.glob("crash.*")))
+    if code or crashed != crashes:
+        raise RuntimeError(f"exit code {code}, {crashed} of {crashes} crashes")
+    first = json.loads((where / "noted.0.0").read_text())["first step"] - begun
+    return {"first step of the job (s)": first, "memory of all processes (MB)": memory}
+
+
+def one_job(name):
+    where = folder()
+    found = play(name, 1, where)
+    return phases(where, 1) | found
 
 
 def measure(options):
     os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"  # else some of torchrun's restarts fail
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     os.environ["XDG_CACHE_HOME"] = str(folder())  # what jobs remember for the next one
-    rows = {}
-    names = ["torchrun", "ddprun cold", "ddprun warm", "ddprun warm from the start"]
-    for name in [each for each in names if options.subjects is None or any(s in each for s in options.subjects)]:
-        try:
-            gaps, first, memory = play(name, options.repeats)
-        except RuntimeError as problem:
-            note(f"{name}: {problem}")
-            continue
-        note(f"{name}: gaps {[round(gap, 3) for gap in gaps]}, median {statistics.median(gaps):.3f}")
-        for what, values in (("crash to first resumed step (s)", gaps), ("first step of the job (s)", [first]),
-                             ("memory of all processes, last generation (MB)", [memory])):
-            rows.setdefault(what, []).append(Row(what, name, values, "ddprun cold"))
-    return [row for each in rows.values() for row in each]
+    names = [each for each in SUBJECTS[:3 if options.quick else 4] if each.split()[0] in options.subjects]
+    return collect("restart gap,", names, options.repeats, one_job)
 
 
 if __name__ == "__main__":

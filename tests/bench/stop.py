@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The polite end: SIGTERM at the launcher of one node with 8 workers that die of it at once; until the launcher has left."""
+"""The polite end: SIGTERM at the launcher of one node with 8 workers that die of it at once, until the launcher has
+left."""
 import signal
 import time
 

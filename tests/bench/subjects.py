@@ -2,7 +2,7 @@
 
   floor     tool.c: posix_spawn and wait, nothing else; what the kernel allows
   mpirun    Open MPI
-  srun      Slurm, one node of ../tools/slurmlab ($SLURMLAB to use another); needs root
+  srun      Slurm, one node of ../tools/slurmlab ($SLURMLAB to use another program); needs root
   torchrun  $TORCHRUN, default torchrun on PATH
   ddprun    $DDPRUN, default build/bin/ddprun of this tree; takes torchrun's options
 """
@@ -10,7 +10,6 @@ import atexit
 import os
 import shutil
 import subprocess
-from pathlib import Path
 
 from workplace import HERE, folder, start, stop, tool, wait_until
 
@@ -46,31 +45,45 @@ def _installed(name):
     return False
 
 
-_lab = []  # one word once it is known: "ours", "theirs" or "none"
+class Lab:
+    """A Slurm cluster of our own, beside those that tests have up at the same time."""
+
+    def __init__(self, name, net):
+        # With SLURMLAB_FOR the next lab takes this one down if this script was killed before down().
+        self.variables = {"SLURMLAB_NAME": name, "SLURMLAB_NET": net, "SLURMLAB_DIR": str(folder() / name),
+                          "SLURMLAB_FOR": str(os.getpid())}
+
+    def command(self, *words):
+        # The words run on its login node, which is this network namespace.
+        return ["env", *(f"{key}={value}" for key, value in self.variables.items()), SLURMLAB, *words]
+
+    def up(self, nodes):
+        """False if there is no Slurm to be had here."""
+        if os.geteuid() or not shutil.which("slurmctld"):
+            return False
+        atexit.register(self.down)
+        return subprocess.run(self.command("up", str(nodes)), capture_output=True).returncode == 0
+
+    def down(self):
+        subprocess.run(self.command("down"), capture_output=True)
+
+
+_lab = []  # the one-node cluster once it was asked for, or None if there is none to be had
 
 
 def _lab_is_up():
-    """Start the one-node Slurm once; a lab that somebody else has up is used as it is, and left up."""
     if not _lab:
-        # This network namespace is the lab's login node.
-        if Path("/var/run/netns/sl-ctl").exists():
-            _lab.append("theirs")
-            note("srun: used a Slurm lab that was up already")
-        # With SLURMLAB_FOR the next lab takes this one down if this script was killed before lab_down().
-        elif os.geteuid() == 0 and subprocess.run([SLURMLAB, "up", "1"], capture_output=True,
-                                                  env=os.environ | {"SLURMLAB_FOR": str(os.getpid())}).returncode == 0:
-            _lab.append("ours")
-            atexit.register(lab_down)
-        else:
-            _lab.append("none")
-            note("srun left out: no lab")
-    return _lab[0] != "none"
+        lab = Lab("bench1", "10.94.0")
+        _lab.append(lab if lab.up(1) else None)
+        if not _lab[0]:
+            note("srun left out: it needs root and slurm-wlm")
+    return _lab[0] is not None
 
 
 def lab_down():
-    """Stop the Slurm lab if it was started here; the next use starts it again."""
-    if _lab == ["ours"]:
-        subprocess.run([SLURMLAB, "down"], capture_output=True)
+    """Stops the one-node cluster if it was started; the next use starts it again."""
+    if _lab and _lab[0]:
+        _lab[0].down()
     _lab.clear()
 
 
@@ -80,7 +93,7 @@ def elastic(name):
 
 
 def command(name, workers, worker, options=(), timed=None):
-    """The command line that starts so many workers with a launcher; with timed, a file that gets the launcher's two times."""
+    """The command line that starts so many workers with a launcher. timed: a file for the launcher's two times."""
     # The stopwatch starts the launcher itself, so Python's own time is not in the result.
     watch = tool("timed", timed) if timed else []
     if name == "floor":
@@ -90,7 +103,8 @@ def command(name, workers, worker, options=(), timed=None):
         return [*watch, "mpirun", "--allow-run-as-root", "--oversubscribe", "-n", workers, *options, *worker]
     if name == "srun":
         # The stopwatch runs inside the lab, so the time that `slurmlab run` takes is not in the result.
-        return [SLURMLAB, "run", *watch, "srun", "-N1", "-n", workers, "--overcommit", "--mpi=none", *options, *worker]
+        task = ["srun", "-N1", "-n", workers, "--overcommit", "--mpi=none", *options, *worker]
+        return _lab[0].command("run", *watch, *task)
     return [*watch, elastic(name), "--standalone", "--nproc-per-node", workers, *options, "--no-python", *worker]
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The trainer library beside PyTorch: exec of the launcher to the first all-reduce done on 8 ranks; a snapshot's stall beside memcpy,
-its background write beside dd oflag=direct, saving and loading beside torch.save and torch.load;
-what overlap of backward and communication gains between two namespaces at 1 Gbit/s; where there is a GPU, a step with the
-library beside one without. $BENCH_DISK is a folder on the disk
-(default: the temporary one); $PT_PYTHON a Python with torch; $MB how large a snapshot is (default 512)."""
+"""The trainer library beside PyTorch: exec of the launcher to the first all-reduce done on 8 ranks; a snapshot's stall
+beside memcpy, its background write beside dd oflag=direct, saving and loading beside torch.save and torch.load; what
+overlap of backward and communication gains between two namespaces at 1 Gbit/s; where there is a GPU, a step with the
+library beside one without. $BENCH_DISK is a folder on the disk (default: the temporary one); $PT_PYTHON a Python with
+torch; $MB how large a snapshot is (default 512)."""
 import json
 import os
 import subprocess
@@ -16,7 +16,7 @@ from subjects import DDPRUN, PYTHON, command
 from workplace import HERE, finish, folder, start, times
 
 RANKS = 8
-MB = int(os.environ.get("MB", "512"))
+MB, QUICK_MB = int(os.environ.get("MB", "512")), 128
 TOOL = os.environ.get("TRAINER_TOOL", str(HERE.parent.parent / "build" / "bin" / "trainer_tool"))
 # The time at which each rank has its first result. torch's import is part of the measure here: a user waits for it.
 WORKER = """
@@ -94,15 +94,16 @@ class Link:
         self.names = [f"bench{os.getpid()}{end}" for end in "ab"]
         for name in self.names:
             self.ip("netns", "add", name)
-        self.ip("link", "add", "end", "netns", self.names[0], "type", "veth", "peer", "name", "end", "netns", self.names[1])
+        one, two = self.names
+        self.ip("link", "add", "end", "netns", one, "type", "veth", "peer", "name", "end", "netns", two)
         for number, name in enumerate(self.names, 1):
             self.ip("-n", name, "addr", "add", f"10.77.0.{number}/24", "dev", "end")
             self.ip("-n", name, "link", "set", "end", "up")
             self.ip("-n", name, "link", "set", "lo", "up")
             # A loopback device is faster than any network, and overlap would gain nothing there. At 1 Gbit/s, 13 MB
             # take about as long as the 100 ms of backward.
-            subprocess.run(["tc", "-n", name, "qdisc", "add", "dev", "end", "root", "tbf", "rate", "1gbit", "burst", "128kb",
-                            "latency", "50ms"], check=True)
+            subprocess.run(["tc", "-n", name, "qdisc", "add", "dev", "end", "root", "tbf", "rate", "1gbit",
+                            "burst", "128kb", "latency", "50ms"], check=True)
         return self
 
     def __exit__(self, *_):
@@ -157,43 +158,50 @@ def on_disk():
     return tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DISK", "/var/tmp"))
 
 
-def dd_direct(where):
+def dd_direct(where, mb):
     """GB/s of dd in 8 MiB blocks past the cache, with an fsync, from memory."""
     import time
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as source:
         # The source lies in memory, so the disk is only written. Blocks go past the page cache, as in the library's
         # writer.
-        source.truncate(MB << 20)
-        subprocess.run(["dd", "if=/dev/zero", f"of={source.name}", "bs=8M", f"count={MB // 8}"], check=True, capture_output=True)
+        source.truncate(mb << 20)
+        subprocess.run(["dd", "if=/dev/zero", f"of={source.name}", "bs=8M", f"count={mb // 8}"], check=True,
+                       capture_output=True)
         begun = time.monotonic()
-        subprocess.run(["dd", f"if={source.name}", f"of={where}/dd", "bs=8M", "oflag=direct", "conv=fsync"], check=True, capture_output=True)
+        subprocess.run(["dd", f"if={source.name}", f"of={where}/dd", "bs=8M", "oflag=direct", "conv=fsync"], check=True,
+                       capture_output=True)
         taken = time.monotonic() - begun
     os.unlink(f"{where}/dd")
-    return (MB << 20) / taken / 1e9
+    return (mb << 20) / taken / 1e9
 
 
-def snapshots(repeats):
+def snapshots(repeats, mb):
     found = {}
     for _ in range(repeats):
         with on_disk() as where:
-            ours = json.loads(subprocess.run([TOOL, "snapshot", where, str(MB)], check=True, capture_output=True).stdout)
+            run = subprocess.run([TOOL, "snapshot", where, str(mb)], check=True, capture_output=True)
+            ours = json.loads(run.stdout)
         with on_disk() as where:
-            ours["dd"] = dd_direct(where)
+            ours["dd"] = dd_direct(where, mb)
             # A fresh folder for each, and by turns: an almost full disk or a busy minute hits all of them.
-            code = subprocess.run([PYTHON, "-c", TORCH, Path(where) / "torch.pt", str(MB)], capture_output=True, text=True)
-            torch = json.loads(code.stdout) if code.returncode == 0 else {}
+            words = [PYTHON, "-c", TORCH, Path(where) / "torch.pt", str(mb)]
+            run = subprocess.run(words, capture_output=True, text=True)
+            torch = json.loads(run.stdout) if run.returncode == 0 else {}
         for key, value in [*ours.items(), *((f"torch {key}", value) for key, value in torch.items())]:
             found.setdefault(key, []).append(value)
-    # {figure: (measure, subject)}. The first and the tenth snapshot are compared, because the first one must not pay
-    # for memory.
-    names = {"memcpy": ("stall in memory", "memcpy"), "stall": ("stall in memory", "ddprun"),
-             "stall_first": ("stall in memory, first", "ddprun"), "stall_tenth": ("stall in memory, tenth", "ddprun"),
-             "dd": ("write to disk", "dd oflag=direct"), "background": ("write to disk", "ddprun"),
-             "torch save": ("save and fsync", "torch"), "save": ("save and fsync", "ddprun"),
-             "torch load": ("load", "torch"), "load": ("load, checksums verified", "ddprun")}
-    peers = {"stall in memory": "memcpy", "write to disk": "dd oflag=direct", "save and fsync": "torch", "load": "torch"}
-    return [Row(f"snapshot of {MB} MB, {names[key][0]} (GB/s)", names[key][1], found[key], peers.get(names[key][0], "torch"))
-            for key in names if key in found]
+    # (figure, measure, subject, its peer). The first and the tenth snapshot are compared, because the first one must
+    # not pay for memory.
+    rows = [("memcpy", "stall in memory", "memcpy", "memcpy"), ("stall", "stall in memory", "ddprun", "memcpy"),
+            ("stall_tenth", "first stall beside the tenth's", "tenth", "tenth"),
+            ("stall_first", "first stall beside the tenth's", "ddprun", "tenth"),
+            ("dd", "write to disk", "dd oflag=direct", "dd oflag=direct"),
+            ("background", "write to disk", "ddprun", "dd oflag=direct"),
+            ("torch save", "save and fsync", "torch", "torch"), ("save", "save and fsync", "ddprun", "torch"),
+            # ddprun's loading verifies checksums.
+            ("torch load", "load", "torch", "torch"), ("load", "load", "ddprun", "torch")]
+    subjects.note(f"snapshots have {mb} MB")
+    return [Row(f"snapshot, {measure} (GB/s)", subject, found[key], peer) for key, measure, subject, peer in rows
+            if key in found]
 
 
 def on_gpu(repeats):
@@ -217,7 +225,7 @@ def measure(options):
     names = [name for name in ("torchrun", "ddprun") if name in options.subjects]
     rows = collect(f"first all-reduce done, {RANKS} ranks (ms)", names, options.repeats, first_all_reduce)
     rows += collect("overlap at 1 Gbit/s", names, options.repeats, gain_of_overlap)
-    return rows + snapshots(options.repeats) + on_gpu(options.repeats)
+    return rows + snapshots(options.repeats, QUICK_MB if options.quick else MB) + on_gpu(options.repeats)
 
 
 if __name__ == "__main__":

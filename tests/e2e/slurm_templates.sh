@@ -7,7 +7,7 @@ need_built ddprun
 need_program python3
 
 start_lab 5 4
-mkdir "$work/bin" "$work/programs" "$work/image"
+mkdir "$work/bin" "$work/programs"
 ln -s "$ddprun" "$work/bin/ddprun"
 export PATH=$work/bin:$PATH
 cp "$root/tests/data/forms/worker.py" "$work/programs/train.py"
@@ -78,27 +78,7 @@ unset -f module
 rm -rf venv
 
 say "a container without any part of Slurm"
-# An apptainer for this test: it makes the file tree of the container from parts of this host.
-cat >"$work/bin/apptainer" <<'END'
-#!/bin/bash
-# exec --nv --bind PATH,… --pwd FOLDER IMAGE COMMAND…: of the host's files only /usr without Slurm and MUNGE, and what is bound.
-[[ "$1 $2 $3 $5" == "exec --nv --bind --pwd" ]] || { echo "apptainer: $*" >&2; exit 255; }
-export BINDS=$4 FOLDER=$6 IMAGE; IMAGE=$(dirname "$0")/../image
-shift 7
-exec unshare --mount bash -ec '
-    mount -t tmpfs none "$IMAGE"; cd "$IMAGE"
-    mkdir usr etc proc dev tmp; for link in bin sbin lib lib64; do ln -s "usr/$link" $link; done
-    mount --bind /usr usr; mount -t proc proc proc; mount --rbind /dev dev
-    for program in usr/bin/{scontrol,srun,sinfo,squeue,munge,unmunge}; do mount --bind /dev/null $program; done
-    echo "127.0.0.1 localhost" >etc/hosts; cp /etc/passwd /etc/ld.so.cache etc/
-    for path in ${BINDS//,/ }; do
-        if [[ -d $path ]]; then mkdir -p ".$path"; else mkdir -p ".$(dirname "$path")"; : >".$path"; fi
-        mount --bind "$path" ".$path"
-    done
-    folder=$FOLDER; unset BINDS FOLDER IMAGE
-    exec chroot . /usr/bin/env -C "$folder" TMPDIR=/tmp "$@"' container "$@"
-END
-chmod +x "$work/bin/apptainer"
+cp "$root/tests/support/apptainer" "$work/bin"
 submit container
 container=$id
 wait_until 60 none_queued || fail "not done"

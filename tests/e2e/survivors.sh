@@ -26,6 +26,8 @@ survives() {
     expect_not_in "$work/run.err" 'hangs|unusable|still alive'
 }
 end_survivors() {
+    # It may still be the shell that becomes the program.
+    wait_until 10 pgrep --full "^sleep $1\$" >/dev/null || fail "nothing is left of the survivors"
     pkill -KILL --full "^sleep $1\$" || fail "nothing was left of the survivors"
     rm -f "$TMPDIR"/{left,root}.*
     expect_nothing_left

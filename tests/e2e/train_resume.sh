@@ -55,5 +55,5 @@ resume_damaged "$work/altered"
 say "a snapshot of another model: the report has the message of the worker"
 job --max-restarts=0 "$work/calm" --hidden 32
 expect_code 2
-expect_in "$work/run.err" 'has no "w1" of 512 floats; was it written with other --hidden or --data\?'
+expect_in "$work/run.err" 'tensor "w1" is F32 \[[0-9]+\] in snapshot [^ ]+, and F32 \[512\] in this program'
 expect_nothing_left

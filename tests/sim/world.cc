@@ -312,6 +312,9 @@ void World::perform(Process& process, const rendezvous::Effects& effects) {
             Process& node = *ends_.at(connection).first;
             if (std::holds_alternative<rendezvous::Assigned>(send->message))
                 invariants_.assigned(process, host_of(node).name);
+            if (!std::holds_alternative<rendezvous::Ack>(send->message) &&
+                !std::holds_alternative<rendezvous::Welcome>(send->message))
+                ++told_;
             answer_for_silent(process, connection, send->message);
             network_.send(connection, kLeader, [this, &node, connection, said = send->message] {
                 deliver(node, false,

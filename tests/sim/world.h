@@ -126,6 +126,8 @@ class World {
     // By a node's name: how many messages it has sent to leaders, without Beats and without those
     // that open a connection.
     const std::map<std::string, int>& said() const { return said_; }
+    // How many messages leaders have sent to nodes, without answers to Beats and openings.
+    int told() const { return told_; }
 
     // For the parts of the world: keepers, invariants, and the files of World.
     const WorldConfig& config() const { return config_; }
@@ -253,6 +255,7 @@ class World {
     Time bound_{};
     std::size_t steps_ = 0;
     std::map<std::string, int> said_;
+    int told_ = 0;
     std::vector<std::string> violations_;
     std::string trace_;
     std::uint64_t trace_hash_ = 14695981039346656037ULL;

@@ -10,7 +10,13 @@ BUILD_PACKAGES=(cmake ninja-build g++ pkg-config libboost1.81-dev libprotobuf-de
 # fuzzers.
 TEST_PACKAGES=(libgtest-dev libgmock-dev etcd-server etcd-client procps util-linux mount e2fsprogs binutils iproute2 nftables slurm-wlm munge
     openssl groff-base zsh fish tcsh python3-torch python3-numpy python3-venv python3-matplotlib debootstrap clang
-    libclang-rt-14-dev jq strace chromium prometheus)
+    libclang-rt-14-dev jq strace valgrind mpich libmpich-dev chromium prometheus)
+# What tests/bench/run.sh compares with, and what draws its plots.
+BENCH_PACKAGES=(redis-server openmpi-bin slurm-wlm munge python3-venv python3-matplotlib iproute2 procps util-linux)
+
+# What builds the documentation, and so what its tests need, too.
+DOCS_PACKAGES=(mkdocs mkdocs-material)
+TEST_PACKAGES+=("${DOCS_PACKAGES[@]}")
 
 # Prints the packages that are not installed, one a line.
 missing_packages() {

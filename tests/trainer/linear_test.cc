@@ -40,6 +40,24 @@ TEST(Linear, StopsOnAllRanksWhenOneIsTold) {
     EXPECT_THAT(output, testing::EndsWith(plain.substr(result)));
 }
 
+// Rank 1 alone finds the file that asks for a snapshot. All begin one, and the file is removed, so
+// that the launcher knows that the request is heard. (Without that, `ddpctl snapshot` waits.)
+TEST(Linear, SavesASnapshotWhenOneRankIsAsked) {
+    test::TemporaryFolder folder;
+    const auto asked = folder.path() / "snapshot.json";
+    test::write_all(asked, R"({"number":1000001})");
+    const std::vector<std::string> told{
+        "/bin/sh",
+        "-c",
+        "[ $RANK != 1 ] || export DDPRUN_SNAPSHOT_FILE=$0; exec \"$@\"",
+        asked,
+        DDPRUN_LINEAR,
+        "1",
+        folder.path() / "s"};
+    EXPECT_EQ(run_program(3, 0, told, folder.path() / "g0"), Ends({0, 0, 0}));
+    EXPECT_FALSE(std::filesystem::exists(asked));
+}
+
 // A word that looks like an option was once taken for 0 epochs: the job "succeeded" at once.
 TEST(Linear, RefusesWhatItDoesNotKnow) {
     test::TemporaryFolder folder;

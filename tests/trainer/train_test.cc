@@ -156,7 +156,7 @@ TEST(Train, RefusesAForeignSnapshot) {
     const auto command = train({"--snapshot-dir", folder.path() / "s"});
     ASSERT_EQ(run_program(1, 0, command, folder.path() / "a"), Ends({0}));
     const std::pair<const char*, const char*> mistakes[] = {
-        {"--hidden=65", "has no \"w1\" of 1040 floats; was it written with other --hidden"},
+        {"--hidden=65", "tensor \"w1\" is F32 [1024] in snapshot "},
         {"--samples=100", "is outside of the data set (100 samples)"},
         {"--seed=2", "was written with another --seed"}};
     int generation = 1;

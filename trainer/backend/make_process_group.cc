@@ -2,6 +2,7 @@
 #include "trainer/backend/make_process_group.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 
 #include "trainer/gloo/process_group_gloo.h"
@@ -11,9 +12,9 @@
 namespace ddprun::trainer {
 namespace {
 
-// Keys in the store. An offer is a rank's GPU, or "-" for none.
-constexpr char kOffer[] = "group/offer/";
-constexpr char kChoice[] = "group/choice";
+// Keys in the group's own part of the store. An offer is a rank's GPU, or "-" for none.
+constexpr char kOffer[] = "offer/";
+constexpr char kChoice[] = "choice";
 
 // The unique name of this worker's GPU, or nothing if NCCL cannot use one here.
 std::string own_gpu(const Context& context, Backend wanted) {
@@ -22,11 +23,20 @@ std::string own_gpu(const Context& context, Backend wanted) {
     return index < 0 || !nccl_loads(nullptr) ? "" : gpu_name(index);
 }
 
+using Clock = std::chrono::steady_clock;
+
+// At least 1 ms: a word that is there already can still be read after the deadline.
+std::chrono::milliseconds left_until(Clock::time_point deadline) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    return std::max(left, std::chrono::milliseconds(1));
+}
+
 // Rank 0 only: reads the offers of all ranks and applies the rule.
-Result<BackendChoice> choose(const Context& context, Store& store, const GroupOptions& options) {
+Result<BackendChoice> choose(const Context& context, Store& store, Clock::time_point deadline) {
     std::vector<std::string> gpus;
     for (int rank = 0; rank < context.world_size; ++rank) {
-        auto offer = store.get(kOffer + std::to_string(rank), options.timeout);
+        auto offer = store.get(kOffer + std::to_string(rank), left_until(deadline));
         if (!offer) {
             return Error(offer.error().code(),
                          "rank " + std::to_string(rank) +
@@ -39,9 +49,9 @@ Result<BackendChoice> choose(const Context& context, Store& store, const GroupOp
 
 // Rank 0 decides and writes "gloo <reason>", "nccl <reason>" or "error <sentence>". The other ranks
 // read that. Only one rank decides, so the ranks cannot come to different answers.
-Result<BackendChoice> agree(const Context& context, Store& store, const GroupOptions& options) {
+Result<BackendChoice> agree(const Context& context, Store& store, Clock::time_point deadline) {
     if (context.is_first()) {
-        auto chosen = choose(context, store, options);
+        auto chosen = choose(context, store, deadline);
         std::string word = !chosen                            ? "error " + chosen.error().sentence()
                            : chosen->backend == Backend::nccl ? "nccl " + chosen->reason
                                                               : "gloo " + chosen->reason;
@@ -50,7 +60,7 @@ Result<BackendChoice> agree(const Context& context, Store& store, const GroupOpt
     }
     // Rank 0 may use its whole timeout to wait for the offers. This rank waits a little longer, so
     // that it reads which rank is missing and does not report only its own timeout.
-    auto word = store.get(kChoice, options.timeout + std::chrono::seconds(2));
+    auto word = store.get(kChoice, left_until(deadline) + std::chrono::seconds(2));
     if (!word) return word.error();
     const std::string reason = word->substr(std::min<std::size_t>(5, word->size()));
     if (word->starts_with("nccl ")) return BackendChoice{Backend::nccl, reason};
@@ -76,16 +86,20 @@ BackendChoice choose_backend(const std::vector<std::string>& gpus) {
 
 Result<std::unique_ptr<ProcessGroup>> make_process_group(const Context& context, Store& store,
                                                          const GroupOptions& options) {
+    const auto deadline = Clock::now() + options.timeout;
     CallTeller teller;
     const CallTeller::Call told(teller, kMeetingCall, 0);
-    auto own = store.another("");
+    const auto number = next_of_kind(store, "group", context.rank);
+    if (!number) return number.error();
+    auto own = store.another("group/" + std::to_string(*number));
     if (!own) return own.error();
     // Gloo works everywhere, so there is nothing to agree on.
-    if (options.backend == Backend::gloo) return make_gloo_group(context, std::move(*own), options);
+    if (options.backend == Backend::gloo)
+        return make_gloo_group(context, std::move(*own), options, deadline);
     std::string gpu = own_gpu(context, options.backend);
     const std::string key = kOffer + std::to_string(context.rank.value);
-    if (auto done = store.set(key, gpu.empty() ? "-" : gpu); !done) return done.error();
-    auto choice = agree(context, store, options);
+    if (auto done = (*own)->set(key, gpu.empty() ? "-" : gpu); !done) return done.error();
+    auto choice = agree(context, **own, deadline);
     if (!choice) return choice.error();
     if (choice->backend == Backend::nccl) return make_nccl_group(context, std::move(*own), options);
     // The choice is Gloo, but the program insists on NCCL.
@@ -94,7 +108,7 @@ Result<std::unique_ptr<ProcessGroup>> make_process_group(const Context& context,
                                              gpu_state() + " here); use Gloo");
     }
     if (options.note) options.note("using Gloo: " + choice->reason + " (" + gpu_state() + " here)");
-    return make_gloo_group(context, std::move(*own), options);
+    return make_gloo_group(context, std::move(*own), options, deadline);
 }
 
 }  // namespace ddprun::trainer

@@ -4,8 +4,6 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <gloo/rendezvous/context.h>
-#include <gloo/rendezvous/prefix_store.h>
 #include <gloo/transport/tcp/device.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -17,61 +15,11 @@
 #include <cstring>
 
 #include "base/system/no_pipe_signal.h"
+#include "trainer/gloo/gloo_meeting.h"
 #include "trainer/worker/local_address.h"
 
 namespace ddprun::trainer {
 namespace {
-
-// Carries an error of the store through Gloo's code, which knows only exceptions.
-struct StoreFailure : std::runtime_error {
-    explicit StoreFailure(Error e) : std::runtime_error(e.sentence()), error(std::move(e)) {}
-    Error error;
-};
-
-// Our store behind Gloo's interface. One deadline holds for all of Gloo's requests together: a
-// timeout for each request would let a mesh of N ranks wait N times as long.
-class GlooStore : public ::gloo::rendezvous::Store {
-  public:
-    GlooStore(trainer::Store& store, std::chrono::milliseconds timeout)
-        : store_(store), deadline_(std::chrono::steady_clock::now() + timeout), timeout_(timeout) {}
-
-    void set(const std::string& key, const std::vector<char>& data) override {
-        auto done = store_.set(kPrefix + key, std::string(data.begin(), data.end()));
-        if (!done) throw StoreFailure(done.error());
-    }
-
-    std::vector<char> get(const std::string& key) override {
-        auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-            deadline_ - std::chrono::steady_clock::now());
-        auto value = store_.get(kPrefix + key, std::max(left, std::chrono::milliseconds(1)));
-        if (!value) throw StoreFailure(explain(key, value.error()));
-        return {value->begin(), value->end()};
-    }
-
-    void wait(const std::vector<std::string>& keys) override {
-        for (const auto& key : keys) (void)get(key);
-    }
-    void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds&) override {
-        wait(keys);
-    }
-
-  private:
-    static constexpr char kPrefix[] = "gloo/";
-
-    // Gloo's keys end with the number of the rank whose addresses they hold. If a key never
-    // appears, this rank is missing.
-    Error explain(const std::string& key, const Error& error) const {
-        if (error.code() != ErrorCode::timed_out) return error;
-        const auto digits = key.find_last_not_of("0123456789") + 1;
-        return Error(ErrorCode::timed_out,
-                     "rank " + key.substr(digits) + " did not join the process group within " +
-                         std::to_string(timeout_.count()) + " ms; see its log");
-    }
-
-    trainer::Store& store_;
-    const std::chrono::steady_clock::time_point deadline_;
-    const std::chrono::milliseconds timeout_;
-};
 
 // The form must be Gloo's own, because we look for these texts in its messages.
 std::string text_of(const sockaddr_storage& address) {
@@ -113,40 +61,51 @@ Error error_of_gloo(const std::exception& exception) {
     return Error(ErrorCode::unavailable, text);
 }
 
+namespace {
+
+// Gloo's device: the thread that serves all connections, at one address of this node.
+Result<std::shared_ptr<::gloo::transport::Device>> make_device(const Context& context) {
+    ::gloo::transport::tcp::attr where;
+    // PyTorch reads this variable too. It is for hosts with several networks.
+    if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME")) {
+        where.iface = interface;
+    } else {
+        auto address = local_address(context);
+        if (!address) return address.error();
+        where.hostname = *address;
+    }
+    try {
+        return ::gloo::transport::tcp::CreateDevice(where);
+    } catch (const std::exception& problem) {
+        return error_of_gloo(problem);
+    }
+}
+
+}  // namespace
+
 Result<std::unique_ptr<GlooMesh>> GlooMesh::connect(const Context& context, Store& store,
+                                                    Clock::time_point deadline,
                                                     std::chrono::milliseconds timeout) {
     std::unique_ptr<GlooMesh> mesh(new GlooMesh());
     // Gloo writes to sockets without MSG_NOSIGNAL, so a dead peer would end this process by
     // SIGPIPE. The device's thread is made below and inherits the blocked signal.
     const NoPipeSignal guard;
+    GlooMeeting meeting(context, store, deadline, timeout);
+    if (auto begun = meeting.begin(); !begun) return begun.error();
     try {
-        ::gloo::transport::tcp::attr where;
-        // PyTorch reads this variable too. It is for hosts with several networks.
-        if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME")) {
-            where.iface = interface;
-        } else {
-            auto address = local_address(context);
-            if (!address) return address.error();
-            where.hostname = *address;
-        }
-        auto device = ::gloo::transport::tcp::CreateDevice(where);
-        GlooStore keys(store, timeout);
-        auto made =
-            std::make_shared<::gloo::rendezvous::Context>(context.rank.value, context.world_size);
-        made->setTimeout(timeout);
+        auto device = make_device(context);
+        if (!device) return meeting.failure(device.error(), GlooMeeting::Cause::here);
         // Gloo does not hand out its descriptors. They are among those that are new after
         // connecting.
         const auto before = connected_sockets();
-        made->connectFullMesh(keys, device);
-        mesh->context_ = made;
-        mesh->calls_ = std::make_unique<GlooCalls>(made);
+        mesh->context_ = meeting.connect(*device);
+        mesh->calls_ = std::make_unique<GlooCalls>(mesh->context_);
+        meeting.on_end([calls = mesh->calls_.get()] { calls->abort(); });
         mesh->find_links(before);
-        if (auto done = mesh->watch(store); !done) return done.error();
+        mesh->goodbyes_ = meeting.close();
+        if (auto done = mesh->watch(); !done) return done.error();
     } catch (const std::exception& problem) {
-        const Error error = error_of_gloo(problem);
-        return Error(error.code(), "rank " + std::to_string(context.rank.value) + " of " +
-                                       std::to_string(context.world_size) +
-                                       " cannot connect: " + error.sentence());
+        return meeting.failure(error_of_gloo(problem), GlooMeeting::Cause::elsewhere);
     }
     return mesh;
 }
@@ -232,13 +191,10 @@ void GlooMesh::leave(Store& store) const {
     if (!cut_) (void)store.add(kGoodbye + std::to_string(context_->rank), 1);
 }
 
-Result<void> GlooMesh::watch(const Store& store) {
-    // The connection is made now, not when it is needed. A lost rank may have taken the store with
-    // it. A new connection would then be tried for half a minute, and the end of this process would
-    // wait for it.
-    auto made = store.another("");
-    if (!made) return made.error();
-    goodbyes_ = std::move(*made);
+// The connection to the store was made before it is needed. A lost rank may have taken the store
+// with it. A new connection would then be tried for half a minute, and the end of this process
+// would wait for it.
+Result<void> GlooMesh::watch() {
     wake_ = eventfd(0, EFD_CLOEXEC);
     if (wake_ < 0) return Error(ErrorCode::unavailable, "no eventfd for the group's watcher");
     watcher_ = std::thread([this] { serve(); });

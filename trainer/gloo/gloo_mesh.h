@@ -30,9 +30,12 @@ namespace ddprun::trainer {
 
 class GlooMesh {
   public:
-    // Connects to all ranks; blocks at most for `timeout`. Errors: timed_out, with the name of a
-    // rank that did not come; unavailable; those of the store.
+    using Clock = std::chrono::steady_clock;
+
+    // Connects to all ranks, until `deadline` (see gloo_meeting.h). `timeout`: of each later call.
+    // Errors: timed_out, with the ranks that did not come; unavailable; those of the store.
     static Result<std::unique_ptr<GlooMesh>> connect(const Context& context, Store& store,
+                                                     Clock::time_point deadline,
                                                      std::chrono::milliseconds timeout);
     ~GlooMesh();
     GlooMesh(const GlooMesh&) = delete;
@@ -64,7 +67,7 @@ class GlooMesh {
     GlooMesh() = default;
     static std::vector<Link> connected_sockets();
     void find_links(const std::vector<Link>& before);
-    Result<void> watch(const Store& store);
+    Result<void> watch();
     void serve();
     bool said_goodbye(int rank);
     void say_lost(int rank);

@@ -239,10 +239,11 @@ class GlooGroup final : public ProcessGroup {
 
 Result<std::unique_ptr<ProcessGroup>> make_gloo_group(const Context& context,
                                                       std::unique_ptr<Store> store,
-                                                      const GroupOptions& options) {
+                                                      const GroupOptions& options,
+                                                      GlooMesh::Clock::time_point deadline) {
     std::unique_ptr<GlooMesh> mesh;
     if (context.world_size > 1) {
-        auto made = GlooMesh::connect(context, *store, options.timeout);
+        auto made = GlooMesh::connect(context, *store, deadline, options.timeout);
         if (!made) return made.error();
         mesh = std::move(*made);
     }

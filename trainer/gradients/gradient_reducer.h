@@ -76,8 +76,9 @@ class GradientReducer {
     // Waits until all gradients are averaged.
     Result<void> finish();
 
-    // While this object lives, ready() does nothing. finish() must not be called.
-    class NoSync {
+    // While this object lives, ready() does nothing. finish() must not be called. It needs a name:
+    // an unnamed one ends at once.
+    class [[nodiscard]] NoSync {
       public:
         explicit NoSync(GradientReducer& reducer) : reducer_(reducer) { reducer_.quiet_ = true; }
         ~NoSync() { reducer_.quiet_ = false; }
@@ -87,7 +88,7 @@ class GradientReducer {
       private:
         GradientReducer& reducer_;
     };
-    NoSync no_sync() { return NoSync(*this); }
+    [[nodiscard]] NoSync no_sync() { return NoSync(*this); }
 
     // Whether any rank had a gradient for this parameter in the last step. Always true if
     // find_unused is off.

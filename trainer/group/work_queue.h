@@ -18,8 +18,9 @@
 namespace ddprun::trainer {
 
 // The handle on an operation that was begun. Copies refer to the same operation. A Work may outlive
-// its group. Any thread may use it.
-class Work {
+// its group. Any thread may use it. [[nodiscard]]: who drops it can never know when the buffer is
+// free again.
+class [[nodiscard]] Work {
   public:
     struct State;
     explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}

@@ -212,14 +212,29 @@ Result<void> make_first(const std::string& path) {
     return {};
 }
 
-Result<PageBuffer> read_pages(const std::string& path) {
-    Descriptor file(path, O_RDONLY);
+namespace {
+
+// The size of a plain file that was opened for reading.
+Result<std::uint64_t> size_of_open(const Descriptor& file, const std::string& path) {
     if (file.get() < 0) return system_error("cannot open", path, errno);
     struct stat info {};
     if (::fstat(file.get(), &info)) return system_error("cannot read", path, errno);
     if (!S_ISREG(info.st_mode)) return system_error("cannot read", path, EINVAL);
+    return static_cast<std::uint64_t>(info.st_size);
+}
+
+}  // namespace
+
+Result<std::uint64_t> size_of_file(const std::string& path) {
+    return size_of_open(Descriptor(path, O_RDONLY), path);
+}
+
+Result<PageBuffer> read_pages(const std::string& path) {
+    Descriptor file(path, O_RDONLY);
+    auto bytes = size_of_open(file, path);
+    if (!bytes) return bytes.error();
     PageBuffer buffer;
-    const int problem = buffer.map(file.get(), static_cast<std::size_t>(info.st_size));
+    const int problem = buffer.map(file.get(), static_cast<std::size_t>(*bytes));
     if (problem) return system_error("cannot read", path, problem);
     return buffer;
 }
@@ -230,11 +245,9 @@ Result<void> write_durably(const std::string& path, const std::string& text, Old
 
 Result<std::string> read_text(const std::string& path) {
     Descriptor file(path, O_RDONLY);
-    if (file.get() < 0) return system_error("cannot open", path, errno);
-    struct stat info {};
-    if (::fstat(file.get(), &info)) return system_error("cannot read", path, errno);
-    if (!S_ISREG(info.st_mode)) return system_error("cannot read", path, EINVAL);
-    std::string text(static_cast<std::size_t>(info.st_size), '\0');
+    auto bytes = size_of_open(file, path);
+    if (!bytes) return bytes.error();
+    std::string text(static_cast<std::size_t>(*bytes), '\0');
     std::size_t have = 0;
     // read() may return less than asked. 0 means that the file has become shorter meanwhile.
     while (have < text.size()) {

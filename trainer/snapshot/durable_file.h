@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,6 +42,10 @@ Result<void> make_first(const std::string& path);
 
 // A whole file, mapped into memory; see PageBuffer::map.
 Result<PageBuffer> read_pages(const std::string& path);
+
+// How many bytes a file has. It is opened for that: over a network an open asks the server, and a
+// look by name may answer from an old list.
+Result<std::uint64_t> size_of_file(const std::string& path);
 
 // A whole file as text.
 Result<std::string> read_text(const std::string& path);

@@ -15,17 +15,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "trainer/group/data_type.h"
+#include "trainer/snapshot/metadata.h"
 
 namespace ddprun::trainer {
-
-using Metadata = std::map<std::string, std::string>;
 
 // A tensor whose memory belongs to somebody else. `data` must live as long as the view.
 struct TensorView {

@@ -10,17 +10,18 @@
 namespace ddprun::trainer {
 
 SnapshotFolder::SnapshotFolder(const Context& context, std::string folder, std::size_t keep,
-                               Warn warn)
+                               Warn warn, std::string base)
     : run_id_(context.run_id),
       generation_(context.generation),
       folder_(std::move(folder)),
       keep_(std::max<std::size_t>(keep, 1)),
-      warn_(warn ? std::move(warn) : [](const std::string&) {}) {}
+      warn_(warn ? std::move(warn) : [](const std::string&) {}),
+      base_(std::move(base)) {}
 
 Result<SnapshotFolder> SnapshotFolder::open(const Context& context, std::string folder,
-                                            std::size_t keep, Warn warn) {
+                                            std::size_t keep, Warn warn, std::string base) {
     if (auto done = make_folder(folder); !done) return done.error();
-    return SnapshotFolder(context, std::move(folder), keep, std::move(warn));
+    return SnapshotFolder(context, std::move(folder), keep, std::move(warn), std::move(base));
 }
 
 Result<void> lay_out(const std::vector<TensorView>& tensors, PageBuffer& file,
@@ -42,14 +43,42 @@ Result<void> lay_out(const std::vector<TensorView>& tensors, PageBuffer& file,
     return {};
 }
 
+namespace {
+
+// The snapshots whose manifests are among these files.
+std::vector<SnapshotName> manifests_in(const std::vector<std::string>& files) {
+    std::vector<SnapshotName> names;
+    for (const auto& file : files)
+        if (auto name = parse_manifest_name(file)) names.push_back(*name);
+    return names;
+}
+
+// The size first: it finds a file that was cut short without reading it, and gives the better
+// message.
+Result<Safetensors> check_file(const SnapshotFile& file, const PageBuffer& content) {
+    if (content.bytes().size() != file.bytes) {
+        return Error(ErrorCode::malformed,
+                     file.name + " has " + std::to_string(content.bytes().size()) +
+                         " bytes, the manifest says " + std::to_string(file.bytes));
+    }
+    if (checksum_of(content.bytes()) != file.checksum)
+        return Error(ErrorCode::malformed, file.name + " does not match its checksum");
+    return parse_safetensors(content.bytes());
+}
+
+}  // namespace
+
 // A job that starts without loading takes the folder over here.
-Result<int> SnapshotFolder::begin(const SnapshotName& name) {
+Result<WritePlan> SnapshotFolder::begin(const SnapshotName& name) {
     if (!turn_)
         if (auto done = take_over(); !done) return done.error();
     if (auto ours = check_turn(); !ours) return ours.error();
     auto files = list_folder(folder_);
     if (!files) return files.error();
-    return next_edition(name, *files);
+    auto names = manifests_in(*files);
+    names.push_back(name);
+    reading_back_ = must_prove(surplus(names, usable_, name, keep_), proven_, name);
+    return WritePlan{next_edition(name, *files), reading_back_};
 }
 
 Result<SnapshotFile> SnapshotFolder::write_file(const std::string& name,
@@ -61,10 +90,35 @@ Result<SnapshotFile> SnapshotFolder::write_file(const std::string& name,
     return SnapshotFile{name, content.bytes().size(), checksum_of(content.bytes())};
 }
 
+Result<void> SnapshotFolder::read_back(const SnapshotFile& file) const {
+    auto content = read_pages(path(file.name));
+    if (!content) return reason_of(content.error());
+    if (auto same = check_file(file, *content); !same)
+        return Error(ErrorCode::unavailable,
+                     path(file.name) + " reads back damaged, just after it was written: " +
+                         same.error().sentence() + "; is the disk or the file system at fault?");
+    return {};
+}
+
+Result<void> SnapshotFolder::look_at(const SnapshotFile& file) const {
+    auto bytes = size_of_file(path(file.name));
+    const std::string there = bytes ? std::to_string(*bytes) + " bytes"
+                              : bytes.error().code() == ErrorCode::not_found
+                                  ? std::string("no such file")
+                                  : bytes.error().sentence();
+    if (bytes && *bytes == file.bytes) return {};
+    return Error(ErrorCode::unavailable,
+                 file.name + " was written with " + std::to_string(file.bytes) + " bytes, but " +
+                     folder_ + " has " + there +
+                     " here; is it one folder for all ranks, on a file system of all nodes?");
+}
+
 Result<void> SnapshotFolder::commit(const SnapshotName& name, std::vector<SnapshotFile> files,
-                                    const Metadata& metadata) {
-    const Manifest manifest{run_id_, turn_, name, std::move(files), metadata};
+                                    const Metadata& metadata, std::vector<Metadata> ranks) {
+    const Manifest manifest{run_id_, turn_, name, std::move(files), metadata, std::move(ranks)};
     if (auto ours = check_turn(); !ours) return ours;
+    for (const auto& file : manifest.files)
+        if (auto seen = look_at(file); !seen) return reason_of(seen.error());
     // Only a further edition has an older manifest of our own to replace. Otherwise a manifest of
     // this name is another process's, and stays.
     const Old old = edition_of(manifest.files[0].name) ? Old::replaced : Old::kept;
@@ -72,6 +126,7 @@ Result<void> SnapshotFolder::commit(const SnapshotName& name, std::vector<Snapsh
         return reason_of(done.error());
     // A further edition is in the list already.
     if (std::find(usable_.begin(), usable_.end(), name) == usable_.end()) usable_.push_back(name);
+    if (reading_back_) proven_ = name;
     let_go(manifest);
     return {};
 }
@@ -102,19 +157,21 @@ Result<void> SnapshotFolder::save(std::int64_t step, const std::vector<TensorVie
     const SnapshotName name{step, generation_};
     const auto plan = plan_files(tensors, file_bytes);
     std::vector<SnapshotFile> files;
-    const auto edition = begin(name);
-    if (!edition) return edition.error();
+    const auto how = begin(name);
+    if (!how) return how.error();
     Result<void> done;
     PageBuffer content;
     for (std::size_t i = 0; done && i < plan.size(); ++i) {
         std::vector<TensorView> part;
         for (std::size_t index : plan[i]) part.push_back(tensors[index]);
         if (done = lay_out(part, content, copy_bytes); !done) break;
-        auto file = write_file(name.tensors(i, plan.size(), *edition), content);
-        if (file)
-            files.push_back(std::move(*file));
-        else
+        auto file = write_file(name.tensors(i, plan.size(), how->edition), content);
+        if (!file) {
             done = file.error();
+            break;
+        }
+        if (how->read_back) done = read_back(*file);
+        files.push_back(std::move(*file));
     }
     if (done) done = commit(name, files, metadata);
     if (!done) {
@@ -123,23 +180,6 @@ Result<void> SnapshotFolder::save(std::int64_t step, const std::vector<TensorVie
     }
     return done;
 }
-
-namespace {
-
-// The size first: it finds a file that was cut short without reading it, and gives the better
-// message.
-Result<Safetensors> check_file(const SnapshotFile& file, const PageBuffer& content) {
-    if (content.bytes().size() != file.bytes) {
-        return Error(ErrorCode::malformed,
-                     file.name + " has " + std::to_string(content.bytes().size()) +
-                         " bytes, the manifest says " + std::to_string(file.bytes));
-    }
-    if (checksum_of(content.bytes()) != file.checksum)
-        return Error(ErrorCode::malformed, file.name + " does not match its checksum");
-    return parse_safetensors(content.bytes());
-}
-
-}  // namespace
 
 Result<Snapshot> SnapshotFolder::load(const SnapshotName& name) const {
     auto text = read_text(path(name.manifest()));
@@ -179,24 +219,6 @@ Result<Snapshot> SnapshotFolder::load(const SnapshotName& name) const {
     return snapshot;
 }
 
-// If all snapshots are damaged, the job ends with an error. Beginning anew would silently give up
-// the work that they hold.
-Result<std::optional<Snapshot>> SnapshotFolder::load_newest() {
-    if (auto done = take_over(); !done) return done.error();
-    for (const auto& name : usable_) {
-        auto snapshot = load(name);
-        if (snapshot) return std::optional<Snapshot>(std::move(*snapshot));
-        // A later loader may have removed it. Then the folder is that loader's, and this process
-        // must not resume.
-        if (auto ours = check_turn(); !ours) return ours.error();
-        warn_("snapshot " + path(name.manifest()) + " is skipped: " + snapshot.error().sentence());
-    }
-    if (usable_.empty()) return std::optional<Snapshot>();
-    return Error(ErrorCode::malformed,
-                 "none of the " + std::to_string(usable_.size()) + " snapshots in " + folder_ +
-                     " can be read; to begin anew, use another folder or empty this one");
-}
-
 // Removes snapshots beyond `keep`, and earlier editions of this one. A failure here must not end
 // the training. It is only a warning, and the next save tries again.
 void SnapshotFolder::let_go(const Manifest& saved) {
@@ -205,10 +227,9 @@ void SnapshotFolder::let_go(const Manifest& saved) {
     // The look between manifest and removal (see snapshot.h): a later loader may have chosen a
     // snapshot that would be removed here.
     if (auto ours = check_turn(); !ours) return warn_(ours.error().sentence());
-    std::vector<SnapshotName> names;
-    for (const auto& file : *files)
-        if (auto name = parse_manifest_name(file)) names.push_back(*name);
-    for (const auto& name : surplus(names, usable_, saved.name, keep_)) {
+    for (const auto& name : surplus(manifests_in(*files), usable_, saved.name, keep_)) {
+        // Asked for in begin(); the folder may have changed since.
+        if (name == proven_) continue;
         remove(name, *files);
         std::erase(usable_, name);
     }
@@ -230,42 +251,6 @@ void SnapshotFolder::remove(const SnapshotName& name, const std::vector<std::str
         if (snapshot_of(file) != name || file == name.manifest()) continue;
         if (auto done = remove_file(path(file)); !done) warn_(done.error().sentence());
     }
-}
-
-namespace {
-
-// The key in the store: a manifest's file name, "none", or "error <sentence>".
-constexpr char kChosen[] = "snapshot/chosen";
-
-std::string describe_choice(const Result<std::optional<Snapshot>>& chosen) {
-    if (!chosen) return "error " + chosen.error().sentence();
-    return chosen->has_value() ? (*chosen)->manifest.name.manifest() : "none";
-}
-
-}  // namespace
-
-Result<std::optional<Snapshot>> resume(const Context& context, Store& store, SnapshotFolder& folder,
-                                       std::chrono::milliseconds timeout) {
-    if (context.is_first()) {
-        // An error is published too. The other ranks would otherwise wait for their whole timeout.
-        auto chosen = folder.load_newest();
-        if (auto done = store.set(kChosen, describe_choice(chosen)); !done) return done.error();
-        return chosen;
-    }
-    auto word = store.get(kChosen, timeout);
-    if (!word) return word.error();
-    if (*word == "none") return std::optional<Snapshot>();
-    auto name = parse_manifest_name(*word);
-    if (!name) return Error(ErrorCode::unavailable, "rank 0 could not choose a snapshot: " + *word);
-    // By name and not "the newest": a writer may have completed a newer one by now.
-    auto snapshot = folder.load(*name);
-    if (!snapshot) {
-        return Error(ErrorCode::unavailable,
-                     "rank " + std::to_string(context.rank.value) + " cannot load " + *word +
-                         ", which rank 0 chose: " + snapshot.error().sentence() +
-                         "; is the folder shared by all nodes?");
-    }
-    return std::optional<Snapshot>(std::move(*snapshot));
 }
 
 }  // namespace ddprun::trainer

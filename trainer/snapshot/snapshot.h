@@ -34,6 +34,7 @@
 #include "trainer/snapshot/safetensors.h"
 #include "trainer/snapshot/snapshot_manifest.h"
 #include "trainer/snapshot/snapshot_name.h"
+#include "trainer/snapshot/write_plan.h"
 #include "trainer/worker/context.h"
 #include "trainer/worker/store.h"
 
@@ -45,6 +46,7 @@ using Warn = std::function<void(const std::string&)>;
 struct Snapshot {
     Manifest manifest;
     Safetensors content;
+    bool from_base = false;  // of the base folder, see SnapshotFolder::open()
 
     Snapshot() = default;
     Snapshot(Snapshot&&) = default;
@@ -64,9 +66,12 @@ Result<void> lay_out(const std::vector<TensorView>& tensors, PageBuffer& file,
 class SnapshotFolder {
   public:
     // Creates the folder if it is missing. After each save the newest `keep` snapshots stay (at
-    // least 1).
+    // least 1), and always the newest one that is known to load: one that was loaded, or that was
+    // read back after it was written. `base`: another run's folder, for fine-tuning. As long as the
+    // folder has no snapshot of its own, load_newest() and resume() read the newest of `base`.
+    // Nothing is ever written to `base`, and it may be read-only.
     static Result<SnapshotFolder> open(const Context& context, std::string folder, std::size_t keep,
-                                       Warn warn);
+                                       Warn warn, std::string base = {});
 
     // Writes the tensors, then the manifest, and then removes older snapshots. `file_bytes`: see
     // plan_files(). Errors: unavailable, usage, closed. After an error all older snapshots remain,
@@ -76,38 +81,54 @@ class SnapshotFolder {
     static constexpr std::uint64_t kFileBytes = std::uint64_t{64} << 20;  // 64 MiB
 
     // The steps of save(), for several writers. begin() comes first, in the process that will
-    // commit. It returns the edition to write (see SnapshotName). Then each process writes its
-    // files. commit() writes the manifest and removes older snapshots.
+    // commit. It returns how the files are to be written. Then each process writes its files, and
+    // reads them back where the plan says so. commit() looks at all files, writes the manifest and
+    // removes older snapshots. After an error nothing is removed.
+    Result<WritePlan> begin(const SnapshotName& name);
     Result<SnapshotFile> write_file(const std::string& name, const PageBuffer& content) const;
     Result<void> commit(const SnapshotName& name, std::vector<SnapshotFile> files,
-                        const Metadata& metadata);
+                        const Metadata& metadata, std::vector<Metadata> ranks = {});
 
-    // See write_file().
-    Result<int> begin(const SnapshotName& name);
+    // Reads a file that was written, and compares size and checksum. Errors: unavailable.
+    Result<void> read_back(const SnapshotFile& file) const;
+    // Whether a file that was written is there, with all its bytes. Errors: unavailable, if this
+    // process does not see it so.
+    Result<void> look_at(const SnapshotFile& file) const;
 
     // Removes a file of a snapshot that will not be committed. The file stays if a manifest names
     // it. That happens if the manifest is in place but the folder could not be synced.
     void discard(const SnapshotName& name, const std::string& file) const;
     Generation generation() const { return generation_; }
+    const std::string& folder() const { return folder_; }
 
     // Rank 0's half of resuming. Takes the folder over, records the candidates, removes what a dead
-    // writer left, and returns the newest valid snapshot; empty if there is none. Errors:
-    // unavailable; malformed, if there are snapshots but none is valid; closed, if another loader
-    // came meanwhile.
+    // writer left, and returns the newest valid snapshot, or the base's; empty if there is none.
+    // Errors: unavailable; malformed, if there are snapshots but none is valid; not_found, if there
+    // is a base without snapshots; closed, if another loader came meanwhile.
     Result<std::optional<Snapshot>> load_newest();
 
-    // Loads and verifies the snapshot of this name. It changes nothing in the folder, so it also
-    // suits programs that only want to look. Errors: not_found, malformed, unavailable.
+    // Loads and verifies the snapshot of this name. Changes nothing in the folder. Errors:
+    // not_found, malformed, unavailable.
     Result<Snapshot> load(const SnapshotName& name) const;
+    // The same in the base folder.
+    Result<Snapshot> load_from_base(const SnapshotName& name) const;
+
+    // The newest valid snapshot of a folder, for programs that only want to look: it changes
+    // nothing, and the folder stays with the job that writes there. Errors: as load_newest(), and
+    // not_found, if there is none.
+    static Result<Snapshot> newest_in(const std::string& folder, Warn warn);
 
   private:
-    SnapshotFolder(const Context& context, std::string folder, std::size_t keep, Warn warn);
+    SnapshotFolder(const Context& context, std::string folder, std::size_t keep, Warn warn,
+                   std::string base);
 
     std::string path(const std::string& file) const { return folder_ + "/" + file; }
     // These are in snapshot_turn.cc.
     Result<void> take_over();
     Result<void> take_turn();
-    ResumeRecord record_before(const std::vector<std::string>& files) const;
+    ResumeRecord record_before(std::int64_t turn, const std::vector<std::string>& files) const;
+    std::vector<SnapshotName> usable_in(const std::vector<std::string>& files,
+                                        std::int64_t turn) const;
     bool admits(const SnapshotName& name, const ResumeRecord& last) const;
     Result<void> check_turn() const;
     Error reason_of(const Error& failure) const;
@@ -120,13 +141,17 @@ class SnapshotFolder {
     std::string folder_;
     std::size_t keep_;
     Warn warn_;
-    std::int64_t turn_ = 0;             // 0: the folder is not taken over yet
-    std::vector<SnapshotName> usable_;  // found when taking over, and our own
+    std::string base_;                    // empty: none
+    std::int64_t turn_ = 0;               // 0: the folder is not taken over yet
+    std::vector<SnapshotName> usable_;    // found when taking over, and our own
+    std::optional<SnapshotName> proven_;  // the newest that is known to load
+    bool reading_back_ = false;           // the snapshot that begin() has announced
 };
 
-// All ranks call this once before training. All get the same snapshot, or none of them gets one.
-// `timeout`: how long a rank waits for rank 0's choice. Errors: those of load_newest() and of the
-// store; unavailable, if rank 0 could not choose, or if this rank cannot read what rank 0 chose.
+// All ranks call this before training, once for each folder, in the same order. All get the same
+// snapshot, or none of them gets one. `timeout`: how long a rank waits for rank 0's choice. Errors:
+// those of load_newest() and of the store; unavailable, if rank 0 could not choose, or if this rank
+// cannot read what rank 0 chose.
 Result<std::optional<Snapshot>> resume(const Context& context, Store& store, SnapshotFolder& folder,
                                        std::chrono::milliseconds timeout);
 

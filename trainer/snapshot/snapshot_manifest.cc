@@ -84,12 +84,14 @@ std::string write_manifest(const Manifest& manifest) {
     Json files = Json::array();
     for (const auto& file : manifest.files)
         files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3_64", file.checksum}});
-    return sealed({{"run_id", manifest.run_id},
-                   {"turn", manifest.turn},
-                   {"generation", manifest.name.generation.value},
-                   {"step", manifest.name.step},
-                   {"files", files},
-                   {"metadata", manifest.metadata}});
+    Json json{{"run_id", manifest.run_id},
+              {"turn", manifest.turn},
+              {"generation", manifest.name.generation.value},
+              {"step", manifest.name.step},
+              {"files", files},
+              {"metadata", manifest.metadata}};
+    if (!manifest.ranks.empty()) json["ranks"] = manifest.ranks;
+    return sealed(std::move(json));
 }
 
 // A correct checksum shows that the text is complete, not that this library wrote it. So a field of
@@ -110,6 +112,7 @@ Result<Manifest> parse_manifest(const std::string& text) {
                                       file.at("xxh3_64").get<std::string>()});
         }
         manifest.metadata = json->at("metadata").get<Metadata>();
+        manifest.ranks = json->value("ranks", std::vector<Metadata>());
         const auto& files = manifest.files;
         const int edition = files.empty() ? 0 : edition_of(files[0].name);
         for (std::size_t i = 0; i < files.size(); ++i) {
@@ -122,6 +125,28 @@ Result<Manifest> parse_manifest(const std::string& text) {
     } catch (const Json::exception&) {
         return Error(ErrorCode::malformed, "the manifest lacks a field");
     }
+}
+
+Result<Metadata> metadata_of_rank(const Manifest& manifest, Rank rank) {
+    const auto index = static_cast<std::size_t>(rank.value);
+    if (index < manifest.ranks.size()) return manifest.ranks[index];
+    return Error(ErrorCode::not_found,
+                 "snapshot " + manifest.name.stem() + " has metadata of " +
+                     std::to_string(manifest.ranks.size()) + " ranks, and none of rank " +
+                     std::to_string(rank.value) +
+                     "; seed its random generators anew where the number of ranks has changed");
+}
+
+std::string write_metadata(const Metadata& metadata) {
+    return Json(metadata).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<Metadata> parse_metadata(const std::string& text) {
+    const Json json = Json::parse(text, nullptr, false);
+    const bool texts = json.is_object() && std::all_of(json.begin(), json.end(),
+                                                       [](const Json& v) { return v.is_string(); });
+    if (!texts) return Error(ErrorCode::malformed, "metadata that are no object of texts");
+    return json.get<Metadata>();
 }
 
 std::string write_record(const ResumeRecord& record) {

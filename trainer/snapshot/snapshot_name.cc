@@ -165,4 +165,10 @@ std::vector<SnapshotName> surplus(const std::vector<SnapshotName>& names,
     return rest;
 }
 
+bool must_prove(const std::vector<SnapshotName>& surplus, const std::optional<SnapshotName>& proven,
+                const SnapshotName& next) {
+    if (!proven) return !surplus.empty();
+    return *proven == next || contains(surplus, *proven);
+}
+
 }  // namespace ddprun::trainer

@@ -93,4 +93,11 @@ std::vector<SnapshotName> surplus(const std::vector<SnapshotName>& names,
                                   std::vector<SnapshotName> usable, const SnapshotName& saved,
                                   std::size_t keep);
 
+// Whether the snapshot `next` must be read back before it is complete. `proven`: the newest one
+// that is known to load, because it was loaded or read back. If it goes (as one of `surplus`, or
+// because `next` replaces it), another one must be known to load by then. So of the snapshots of a
+// folder that keeps K, every K-th is read back.
+bool must_prove(const std::vector<SnapshotName>& surplus, const std::optional<SnapshotName>& proven,
+                const SnapshotName& next);
+
 }  // namespace ddprun::trainer

@@ -13,13 +13,7 @@ Result<void> SnapshotFolder::take_over() {
     if (auto done = take_turn(); !done) return done;
     auto files = list_folder(folder_);
     if (!files) return files.error();
-    const ResumeRecord last = record_before(*files);
-    usable_.clear();
-    for (const auto& file : *files) {
-        auto name = parse_manifest_name(file);
-        if (name && admits(*name, last)) usable_.push_back(*name);
-    }
-    std::sort(usable_.begin(), usable_.end(), std::greater<>());
+    usable_ = usable_in(*files, turn_);
     ResumeRecord record{turn_, run_id_, generation_, {}};
     for (const auto& name : usable_) record.manifests.push_back(name.manifest());
     auto done = write_durably(path(record_name(turn_)), write_record(record));
@@ -42,14 +36,28 @@ Result<void> SnapshotFolder::take_turn() {
     }
 }
 
-// The newest readable record of an earlier loader. It is enough, because each record lists
+// What a loader with this turn may choose from, the newest first.
+std::vector<SnapshotName> SnapshotFolder::usable_in(const std::vector<std::string>& files,
+                                                    std::int64_t turn) const {
+    const ResumeRecord last = record_before(turn, files);
+    std::vector<SnapshotName> usable;
+    for (const auto& file : files) {
+        auto name = parse_manifest_name(file);
+        if (name && admits(*name, last)) usable.push_back(*name);
+    }
+    std::sort(usable.begin(), usable.end(), std::greater<>());
+    return usable;
+}
+
+// The newest readable record of a loader before this turn. It is enough, because each record lists
 // everything that was usable at its time. An empty record belongs to a loader that ended before it
 // chose; it wrote no snapshots.
-ResumeRecord SnapshotFolder::record_before(const std::vector<std::string>& files) const {
+ResumeRecord SnapshotFolder::record_before(std::int64_t turn,
+                                           const std::vector<std::string>& files) const {
     ResumeRecord last;
     for (const auto& file : files) {
-        const auto turn = parse_record_name(file);
-        if (!turn || *turn >= turn_) continue;
+        const auto earlier = parse_record_name(file);
+        if (!earlier || *earlier >= turn) continue;
         auto text = read_text(path(file));
         if (text && text->empty()) continue;
         auto record = text ? parse_record(*text) : Result<ResumeRecord>(text.error());

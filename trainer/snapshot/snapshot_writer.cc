@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <span>
 
 #include "trainer/gpu/gpu.h"
 
@@ -21,12 +22,15 @@ struct SnapshotWriter::Slot {
 struct SnapshotWriter::Job {
     SnapshotName name;
     std::vector<std::vector<std::size_t>> plan;  // for each file: its tensors, as indices
-    Metadata metadata;
+    std::string tensors;                         // tensor_list()
+    Metadata metadata, own_metadata;
     std::string key;  // prefix of its keys in the store; the same on all ranks
     Clock::time_point begun;
-    int edition = 0;
+    WritePlan how = {};
 
-    std::string file(std::size_t index) const { return name.tensors(index, plan.size(), edition); }
+    std::string file(std::size_t index) const {
+        return name.tensors(index, plan.size(), how.edition);
+    }
 };
 
 namespace {
@@ -43,24 +47,6 @@ class TimeAdded {
     Clock::duration& sum_;
     const Clock::time_point begun_ = Clock::now();
 };
-
-// What a rank writes to the store about a file: "4096 0123456789abcdef" (bytes and checksum), or "!
-// sentence" if it could not write the file.
-std::string word_of(const SnapshotFile& file) {
-    return std::to_string(file.bytes) + " " + file.checksum;
-}
-std::string word_of(const Error& error) { return "! " + error.sentence(); }
-
-// What rank 0 reads of another rank's report.
-Result<SnapshotFile> file_of(const std::string& name, const std::string& word, int rank) {
-    const auto space = word.find(' ');
-    if (word.starts_with("! ") || space == std::string::npos) {
-        return Error(ErrorCode::unavailable,
-                     "rank " + std::to_string(rank) + " could not write its part of a snapshot: " +
-                         word.substr(std::min<std::size_t>(2, word.size())));
-    }
-    return SnapshotFile{name, std::strtoull(word.c_str(), nullptr, 10), word.substr(space + 1)};
-}
 
 Result<void> copy_bytes(std::byte* to, const TensorView& tensor) {
     if (!tensor.data.empty()) std::memcpy(to, tensor.data.data(), tensor.data.size());
@@ -84,9 +70,10 @@ CopyTensor copy_from_gpu() {
 }
 
 SnapshotWriter::SnapshotWriter(const Context& context, std::unique_ptr<Store> store,
-                               SnapshotFolder folder, WriterOptions options)
+                               SnapshotFolder folder, FolderClaim claim, WriterOptions options)
     : context_(context),
       store_(std::move(store)),
+      claim_(std::move(claim)),
       folder_(std::move(folder)),
       options_(std::move(options)),
       slots_{std::make_unique<Slot>(), std::make_unique<Slot>()} {}
@@ -98,11 +85,17 @@ Result<std::unique_ptr<SnapshotWriter>> SnapshotWriter::make(const Context& cont
                                                              const Store& store,
                                                              SnapshotFolder folder,
                                                              WriterOptions options) {
+    auto claim = FolderClaim::make(folder.folder());
+    if (!claim) return claim.error();
     auto own = store.another("snapshot_writer");
     if (!own) return own.error();
+    const auto number = next_of_kind(**own, "writer", context.rank);
+    if (!number) return number.error();
     if (!options.copy) options.copy = copy_bytes;
-    return std::unique_ptr<SnapshotWriter>(
-        new SnapshotWriter(context, std::move(*own), std::move(folder), std::move(options)));
+    std::unique_ptr<SnapshotWriter> made(new SnapshotWriter(
+        context, std::move(*own), std::move(folder), std::move(*claim), std::move(options)));
+    made->number_ = *number;
+    return made;
 }
 
 // Files are dealt out in turn, so that the ranks have equal shares. Every rank can compute every
@@ -147,14 +140,15 @@ Result<void> SnapshotWriter::await(Slot& slot) {
 }
 
 Result<void> SnapshotWriter::save(std::int64_t step, const std::vector<TensorView>& tensors,
-                                  const Metadata& metadata) {
+                                  const Metadata& metadata, const Metadata& own_metadata) {
     const TimeAdded added(held_);
     Job job{SnapshotName{step, folder_.generation()},
             plan_files(tensors, options_.file_bytes),
+            tensor_list(tensors),
             metadata,
-            std::to_string(saves_) + "/",
-            Clock::now(),
-            0};
+            own_metadata,
+            std::to_string(number_) + "/" + std::to_string(saves_) + "/",
+            Clock::now()};
     // The slots are used in turn, so this one holds the snapshot before the last one.
     Slot& slot = *slots_[static_cast<std::size_t>(saves_++ % 2)];
     (void)await(slot);
@@ -183,22 +177,20 @@ Result<void> SnapshotWriter::take_in(Slot& slot, const std::vector<TensorView>& 
 
 // Rank 0 checks that the folder is still ours and finds free file names. The other ranks write
 // nothing before they have its answer.
-Result<int> SnapshotWriter::edition_of(const Job& job) {
-    const std::string key = job.key + "begin";
-    if (context_.is_first()) {
-        auto edition = folder_.begin(job.name);
-        auto said = store_->set(key, edition ? std::to_string(*edition) : word_of(edition.error()));
-        return said || !edition ? edition : Result<int>(said.error());
-    }
-    auto word = store_->get(key, options_.timeout);
-    if (!word) return word.error();
-    if (word->starts_with("! ")) return Error(ErrorCode::unavailable, word->substr(2));
-    return std::atoi(word->c_str());
+Result<WritePlan> SnapshotWriter::open(SaveMeeting& meeting, const Job& job) {
+    const SaveOpinion mine{job.name, context_.world_size, job.plan.size(),
+                           checksum_of(std::as_bytes(std::span(job.tensors)))};
+    if (!context_.is_first()) return meeting.join(mine, job.tensors, job.own_metadata);
+    auto how = folder_.begin(job.name);
+    auto said =
+        how ? meeting.begin(mine, job.tensors, *how, lists_) : meeting.call_off(how.error());
+    return said || !how ? how : Result<WritePlan>(said.error());
 }
 
 // Writes this rank's files and reports each of them, also a failed one, so that rank 0 does not
 // wait for it. `written` gets the names that are on disk.
-Result<void> SnapshotWriter::write_own(const Slot& slot, const Job& job, const Result<void>& copied,
+Result<void> SnapshotWriter::write_own(SaveMeeting& meeting, const Slot& slot, const Job& job,
+                                       const Result<void>& copied,
                                        std::vector<std::string>& written) {
     const auto own = own_files(job.plan.size());
     Result<void> result = copied;
@@ -206,55 +198,56 @@ Result<void> SnapshotWriter::write_own(const Slot& slot, const Job& job, const R
         const std::string name = job.file(own[i]);
         auto file =
             copied ? folder_.write_file(name, slot.files[i]) : Result<SnapshotFile>(copied.error());
-        const std::string word = file ? word_of(*file) : word_of(file.error());
         if (file) written.push_back(name);
-        if (auto said = store_->set(job.key + std::to_string(own[i]), word); !said) return said;
+        if (file && job.how.read_back)
+            if (auto same = folder_.read_back(*file); !same) file = same.error();
+        if (auto said = meeting.report(own[i], file); !said) return said;
         if (!file) result = file.error();
     }
     return result;
 }
 
-// Rank 0 only: collects the reports of all files and commits. One deadline holds for all of them.
-Result<void> SnapshotWriter::complete(const Job& job) {
-    const auto deadline = Clock::now() + options_.timeout;
+// Rank 0 only: hears all ranks, collects the reports of all files, looks at the files, and commits.
+Result<void> SnapshotWriter::complete(SaveMeeting& meeting, const Job& job) {
+    auto ranks = meeting.answers(job.own_metadata);
+    if (!ranks) return ranks.error();
     std::vector<SnapshotFile> files;
     for (std::size_t i = 0; i < job.plan.size(); ++i) {
-        const auto left =
-            std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
         // The rank that writes file i, see own_files().
         const int rank = static_cast<int>(i % static_cast<std::size_t>(context_.world_size));
-        auto word =
-            store_->get(job.key + std::to_string(i), std::max(left, std::chrono::milliseconds(1)));
-        if (!word) {
-            return Error(word.error().code(), "rank " + std::to_string(rank) +
-                                                  " did not write its part of snapshot " +
-                                                  job.name.stem() + ": " + word.error().sentence());
-        }
-        auto file = file_of(job.file(i), *word, rank);
+        auto file = meeting.file(i, job.file(i), rank);
         if (!file) return file.error();
+        if (auto seen = folder_.look_at(*file); !seen)
+            return Error(seen.error().code(),
+                         "of rank " + std::to_string(rank) + ": " + seen.error().sentence());
         files.push_back(std::move(*file));
     }
-    return folder_.commit(job.name, std::move(files), job.metadata);
+    const bool empty = std::all_of(ranks->begin(), ranks->end(),
+                                   [](const Metadata& metadata) { return metadata.empty(); });
+    if (empty) ranks->clear();
+    return folder_.commit(job.name, std::move(files), job.metadata, std::move(*ranks));
 }
 
 // Writes, and learns whether the snapshot is complete. Rank 0's result is the result of all ranks:
 // otherwise some rank could report a snapshot that does not exist.
 Result<void> SnapshotWriter::write_and_agree(const Slot& slot, Job& job,
                                              const Result<void>& copied) {
-    auto edition = edition_of(job);
-    if (!edition) return edition.error();
-    job.edition = *edition;
+    SaveMeeting meeting(context_, *store_, job.key, options_.timeout);
+    auto how = open(meeting, job);
+    if (!how) return how.error();
+    job.how = *how;
     std::vector<std::string> written;
-    Result<void> result = write_own(slot, job, copied, written);
+    Result<void> result = write_own(meeting, slot, job, copied, written);
     if (context_.is_first()) {
-        if (result) result = complete(job);
-        (void)store_->set(job.key + "done", result ? "ok" : word_of(result.error()));
+        if (result) result = complete(meeting, job);
+        meeting.end(result);
     } else {
-        // Rank 0 may use its whole timeout, so this rank waits a little longer.
-        auto word = store_->get(job.key + "done", options_.timeout + std::chrono::seconds(5));
-        // Rank 0 may have completed the snapshot. The files stay, and the next loader decides.
-        if (!word) return word.error();
-        if (*word != "ok") result = Error(ErrorCode::unavailable, word->substr(2));
+        // Without rank 0's word the snapshot may be complete. The files stay, and the next loader
+        // decides.
+        bool unknown = false;
+        auto outcome = meeting.outcome(unknown);
+        if (unknown) return outcome;
+        if (!outcome) result = outcome;
     }
     if (!result)
         for (const auto& name : written) folder_.discard(job.name, name);

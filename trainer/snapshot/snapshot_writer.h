@@ -6,13 +6,17 @@
 // files are on disk. Two snapshots may be in progress; the third save() waits for the first.
 //
 // All ranks call save() for the same steps, with the same tensors (their parameters are equal), and
-// get the same result. If one rank cannot write its share, the snapshot fails on all ranks, and its
-// files are removed. A rank that cannot learn the result, because rank 0 is gone, removes nothing:
-// the snapshot may be complete.
+// get the same result. If ranks differ in the step, or in the names, types or shapes of the
+// tensors, the snapshot fails with both values, and older snapshots stay. If one rank cannot write
+// its share, the snapshot fails on all ranks, and its files are removed. A rank that cannot learn
+// the result, because rank 0 is gone, removes nothing: the snapshot may be complete.
+//
+// A job may have several writers, for example for its latest and its best snapshots. Each has a
+// folder of its own, and all ranks make them in the same order.
 //
 // Thread: one, except newest(). An error is returned by the next save() or wait(): unavailable (the
-// disk is full, or another rank did not write), usage, timed_out, closed (see snapshot.h). Its
-// sentence names the step, and the rank where one is known.
+// disk is full, or another rank did not write), refused (the ranks differ), usage, timed_out,
+// closed (see snapshot.h). Its sentence names the step, and the rank where one is known.
 #pragma once
 
 #include <array>
@@ -20,10 +24,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "trainer/group/work_queue.h"
+#include "trainer/snapshot/folder_claim.h"
+#include "trainer/snapshot/save_meeting.h"
 #include "trainer/snapshot/snapshot.h"
 
 namespace ddprun::trainer {
@@ -45,7 +52,8 @@ class SnapshotWriter {
     };
 
     // All ranks call it, each with its own SnapshotFolder of one path. The writer opens its own
-    // connection to the store.
+    // connection to the store. Errors: those of the store; usage, if another writer of this process
+    // saves to this folder.
     static Result<std::unique_ptr<SnapshotWriter>> make(const Context& context, const Store& store,
                                                         SnapshotFolder folder,
                                                         WriterOptions options = {});
@@ -57,10 +65,12 @@ class SnapshotWriter {
     // save() allocate it and take longer.
     void prepare(const std::vector<TensorView>& tensors);
 
-    // Starts a snapshot. The tensors may change as soon as it returns. An error is that of an
-    // earlier snapshot, or of the copying.
+    // Starts a snapshot. The tensors may change as soon as it returns. `metadata` is rank 0's;
+    // those of other ranks are ignored. `own_metadata` is stored for each rank, for what differs
+    // from rank to rank: metadata_of_rank(). An error is that of an earlier snapshot, or of the
+    // copying.
     Result<void> save(std::int64_t step, const std::vector<TensorView>& tensors,
-                      const Metadata& metadata);
+                      const Metadata& metadata, const Metadata& own_metadata = {});
 
     // Waits until everything that was saved is on disk. Returns the first failure since the last
     // save() or wait().
@@ -78,24 +88,27 @@ class SnapshotWriter {
     struct Slot;
     struct Job;
     SnapshotWriter(const Context& context, std::unique_ptr<Store> store, SnapshotFolder folder,
-                   WriterOptions options);
+                   FolderClaim claim, WriterOptions options);
     std::vector<std::size_t> own_files(std::size_t files) const;
     Result<void> take_in(Slot& slot, const std::vector<TensorView>& tensors, const Job& job);
     Result<void> write(const Slot& slot, Job& job, const Result<void>& copied);
     Result<void> write_and_agree(const Slot& slot, Job& job, const Result<void>& copied);
-    Result<int> edition_of(const Job& job);
-    Result<void> write_own(const Slot& slot, const Job& job, const Result<void>& copied,
-                           std::vector<std::string>& written);
-    Result<void> complete(const Job& job);
+    Result<WritePlan> open(SaveMeeting& meeting, const Job& job);
+    Result<void> write_own(SaveMeeting& meeting, const Slot& slot, const Job& job,
+                           const Result<void>& copied, std::vector<std::string>& written);
+    Result<void> complete(SaveMeeting& meeting, const Job& job);
     Result<void> await(Slot& slot);
 
     const Context context_;
     const std::unique_ptr<Store> store_;
+    const FolderClaim claim_;
     SnapshotFolder folder_;
     const WriterOptions options_;
     std::array<std::unique_ptr<Slot>, 2> slots_;
+    std::int64_t number_ = 0;  // of this writer in the job, the same on all ranks
     std::int64_t saves_ = 0;
     std::chrono::steady_clock::duration held_{};
+    std::set<std::string> lists_;  // of tensors, that rank 0 has put into the store
     Result<void> failed_;
     mutable std::mutex mutex_;  // of newest_
     Newest newest_;

@@ -84,6 +84,10 @@ class MemoryStore final : public Store {
 
 }  // namespace
 
+Result<std::int64_t> next_of_kind(Store& store, const std::string& kind, Rank rank) {
+    return store.add("made/" + kind + "/" + std::to_string(rank.value), 1);
+}
+
 Result<std::unique_ptr<Store>> connect_store(const Context& context,
                                              std::chrono::milliseconds timeout) {
     if (!context.has_store()) return std::unique_ptr<Store>(std::make_unique<MemoryStore>());

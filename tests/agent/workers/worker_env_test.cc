@@ -34,6 +34,20 @@ TEST(WorkerEnv, SetsTorchrunsVariables) {
                     "WORLD_SIZE=8"));
 }
 
+// A rank of MPI: what MPICH reads, and nothing of an outer launcher's PMI.
+TEST(WorkerEnv, SetsPmisVariables) {
+    WorkerPlace place;
+    place.rank = 5, place.local_rank = 1, place.world_size = 8, place.local_world_size = 4;
+    EXPECT_THAT(worker_environment({{"PMI_PORT", "n1:4001"}}, place), Contains("PMI_PORT=n1:4001"));
+    place.pmi_fd = 4;
+    const std::vector<std::string> lines =
+        worker_environment({{"PMI_PORT", "n1:4001"}, {"PMI_RANK", "0"}}, place);
+    for (const char* line : {"PMI_FD=4", "PMI_RANK=5", "PMI_SIZE=8", "MPI_LOCALRANKID=1",
+                             "MPI_LOCALNRANKS=4"})
+        EXPECT_THAT(lines, Contains(line));
+    EXPECT_THAT(lines, Not(Contains("PMI_PORT=n1:4001")));
+}
+
 // A batch script may export RANK or MASTER_PORT from its torchrun days. All workers would then have
 // the same rank, and hang. A progress pipe of an outer ddprun is not ours either.
 TEST(WorkerEnv, OverwritesWhatAnOuterScriptExported) {

@@ -48,10 +48,10 @@ constexpr std::size_t kKiB = 1024;
 
 // A part of this program that nobody uses: it is locked, and takes no memory.
 volatile char unused[4096 * kKiB];
-// The same in the program's file.
-[[gnu::used]] constexpr char unused_constant[4096 * kKiB] = {1};
+// The same in the program's file, kept by the linker.
+[[gnu::used, gnu::retain]] constexpr char unused_constant[4096 * kKiB] = {1};
 // And 2 MiB of code.
-asm(".pushsection .text; .skip 2048 * 1024; .popsection");
+asm(".pushsection .text.unused, \"axR\", @progbits; .skip 2048 * 1024; .popsection");
 
 }  // namespace
 

@@ -46,11 +46,13 @@ TEST(CtlText, ManPageIsRoff) {
 }
 
 TEST(CtlText, AnOptionAsksForIt) {
-    EXPECT_EQ(ctl_printed_text(*read_call({"--version"}), "1.2"), "ddpctl 1.2\n");
-    EXPECT_EQ(ctl_printed_text(*read_call({"--help"}), "1"), ctl_help());
-    EXPECT_EQ(ctl_printed_text(*read_call({"jobs", "--help"}), "1"),
+    const Release release{"1.2", "0123456789ab", "Release"};
+    EXPECT_EQ(ctl_printed_text(*read_call({"--version"}), release),
+              "ddpctl 1.2, commit 0123456789ab, build Release\n");
+    EXPECT_EQ(ctl_printed_text(*read_call({"--help"}), release), ctl_help());
+    EXPECT_EQ(ctl_printed_text(*read_call({"jobs", "--help"}), release),
               command_help(*find_command("jobs")));
-    EXPECT_EQ(ctl_printed_text(*read_call({"jobs"}), "1"), std::nullopt);
+    EXPECT_EQ(ctl_printed_text(*read_call({"jobs"}), release), std::nullopt);
 }
 
 }  // namespace

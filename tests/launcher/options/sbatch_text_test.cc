@@ -51,6 +51,15 @@ TEST(SbatchText, OptionsAndProgramAreFilledIn) {
     EXPECT_THAT(script({"--print-sbatch", "--nnodes=2", "p"}), HasSubstr("#SBATCH --nodes=2 --nt"));
 }
 
+// Programs of MPI compute on processors.
+TEST(SbatchText, AProgramOfMpiAsksForProcessors) {
+    const std::string text =
+        script({"--print-sbatch=preemptible", "--nproc-per-node=8", "--pmi", "./solver"});
+    EXPECT_THAT(text, Not(HasSubstr("gpus")));
+    EXPECT_THAT(text, HasSubstr("\n#SBATCH --cpus-per-task=8\n"));
+    EXPECT_THAT(text, HasSubstr("--pmi ./solver"));
+}
+
 // The user's value takes the place of the script's own, and a script with a spare keeps one.
 TEST(SbatchText, TheScriptsOptionsGiveWay) {
     std::string text = script({"--print-sbatch=elastic", "--nnodes=6:8", "p"});

@@ -239,6 +239,26 @@ TEST(Machine, WrongRunIsRefused) {
     EXPECT_THAT(s.come(0, 1, Beat{}), IsEmpty()) << "a stranger's words count for nothing";
 }
 
+// Ranks of MPI would wait for those of a node that does not serve them.
+TEST(Machine, ANodeWithoutPmiIsRefusedWhereTheOthersHaveIt) {
+    for (const bool pmi : {true, false}) {
+        Script s([&] {
+            Limits all = limits(1, 2);
+            all.pmi = pmi;
+            return all;
+        }());
+        Hello other{"job", node("x"), "1", 0};
+        other.limits.pmi = !pmi;
+        const std::string said = pmi ? "1: Refused: node x was started without --pmi; this job was "
+                                       "started with it; give all nodes the same command"
+                                     : "1: Refused: node x was started with --pmi; this job was "
+                                       "started without it; give all nodes the same command";
+        EXPECT_THAT(s.come(0, 1, other), Contains(said));
+        other.limits.pmi = pmi;
+        EXPECT_THAT(s.come(0, 2, other), ElementsAre("2: Welcome"));
+    }
+}
+
 // The service runs outside of the job, as ddprun-rendezvous. There even a job of one node has a
 // lease, because a spare may follow it: the silence of a ends the generation, and the spare goes on
 // after the margin.

@@ -75,7 +75,9 @@ int start_beside_each_other(GlooMesh& mesh, int rank, int world) {
 TEST(GlooCalls, StartFromAnyThread) {
     auto ends = test::run_ranks(3, [](const Context& context) {
         auto store = connect_store(context, seconds(10)).value();
-        auto mesh = GlooMesh::connect(context, *store, seconds(20)).value();
+        auto mesh =
+            GlooMesh::connect(context, *store, GlooMesh::Clock::now() + seconds(20), seconds(20))
+                .value();
         const int code = start_beside_each_other(*mesh, context.rank.value, context.world_size);
         // No rank leaves before all are done, on a channel that nobody else uses.
         mesh->calls().run(Operation::barrier(), 1'000'000);

@@ -118,16 +118,25 @@ TEST(ProcessGroupFailures, NamesWhoIsAbsentFromAMonitoredBarrier) {
     EXPECT_EQ(ends, Ends({0, 0, 0, 0}));
 }
 
+// The keys for which a rank has waited. The group waits with several threads while it connects.
+struct Waited {
+    std::mutex mutex;
+    std::vector<std::string> keys;
+};
+
 // A store that notes for which keys this rank waits.
 class Eavesdropper : public Store {
   public:
-    Eavesdropper(std::unique_ptr<Store> store, std::vector<std::string>& waited)
+    Eavesdropper(std::unique_ptr<Store> store, Waited& waited)
         : store_(std::move(store)), waited_(waited) {}
     Result<void> set(const std::string& key, const std::string& value) override {
         return store_->set(key, value);
     }
     Result<std::string> get(const std::string& key, milliseconds timeout) override {
-        waited_.push_back(key);
+        {
+            std::lock_guard lock(waited_.mutex);
+            waited_.keys.push_back(key);
+        }
         return store_->get(key, timeout);
     }
     Result<std::int64_t> add(const std::string& key, std::int64_t delta) override {
@@ -141,7 +150,7 @@ class Eavesdropper : public Store {
 
   private:
     const std::unique_ptr<Store> store_;
-    std::vector<std::string>& waited_;
+    Waited& waited_;
 };
 
 // After a failure each rank writes where it was, and the others read it for their error. A dead
@@ -151,8 +160,7 @@ TEST(ProcessGroupFailures, DoesNotWaitForTheWordOfADeadRank) {
     auto ends = run_ranks(
         3,
         [](const Context& context) {
-            // Used by one thread at a time.
-            std::vector<std::string> waited;
+            Waited waited;
             Eavesdropper store(connect_store(context, seconds(10)).value(), waited);
             auto group = make_process_group(context, store, {Backend::gloo, seconds(60), {}});
             std::vector<float> values(1000);
@@ -167,7 +175,8 @@ TEST(ProcessGroupFailures, DoesNotWaitForTheWordOfADeadRank) {
             if (!store.set("through" + mine, "1") || !store.add("said", 1)) return 3;
             const auto done = (*group)->all_reduce(buffer_of(std::span(values)));
             const auto was_asked = [&](const std::string& key) {
-                return std::count(waited.begin(), waited.end(), "group/at/" + key) > 0;
+                std::lock_guard lock(waited.mutex);
+                return std::count(waited.keys.begin(), waited.keys.end(), "group/at/" + key) > 0;
             };
             if (was_asked("2") || !was_asked("0") || !was_asked("1")) return 4;
             return test::expects_error(done, "missing: rank 2");

@@ -159,7 +159,7 @@ TEST_F(SnapshotTest, IgnoresAStaleWriter) {
     ASSERT_TRUE(lay_out({}, content, {}));
     auto tensors = stale.write_file(late.tensors(), content);
     ASSERT_TRUE(tensors);
-    write_all(file(90, 0, ".json"), write_manifest({"test", 1, late, {*tensors}, {}}));
+    write_all(file(90, 0, ".json"), write_manifest({"test", 1, late, {*tensors}, {}, {}}));
     write_all(folder_.path() / "snapshot-000000000100-g0.safetensors.tmp", "half");
     EXPECT_EQ(newest(2), 20);
     EXPECT_FALSE(fs::exists(folder_.path() / "snapshot-000000000100-g0.safetensors.tmp"));

@@ -1,0 +1,148 @@
+// Answers the requests of PMI-1.
+#include "agent/pmi/pmi_desk.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "base/printable.h"
+
+namespace ddprun::agent::pmi {
+namespace {
+
+constexpr const char* kMapping = "PMI_process_mapping";
+
+Error not_pmi(const std::string& sentence) { return Error(ErrorCode::malformed, sentence); }
+
+std::string refused(const std::string& answer, const std::string& why) {
+    return "cmd=" + answer + " rc=-1 msg=" + why;
+}
+
+}  // namespace
+
+std::string process_mapping(const rendezvous::NodePlace& place) {
+    // Ranks of nodes that share a host may lie in any order.
+    if (place.shared || (!place.equal_slots && place.nodes > 1)) return {};
+    return "(vector,(0," + std::to_string(place.nodes) + "," + std::to_string(place.slots) + "))";
+}
+
+Desk::Desk(const rendezvous::NodePlace& place)
+    : place_(place),
+      name_("kvs_" + std::to_string(place.generation.value)),
+      workers_(static_cast<std::size_t>(place.slots)) {}
+
+Desk::Outcome Desk::line(int index, std::string_view line) {
+    Worker& worker = workers_.at(static_cast<std::size_t>(index));
+    const auto faulty = [index](const std::string& why) {
+        return Outcome{{}, std::nullopt, Fault{index, why}};
+    };
+    if (worker.spawning) {
+        worker.spawning = line != "endcmd";
+        if (worker.spawning) return {};
+        return {{{index, refused("spawn_result", "ddprun_starts_no_further_processes")}}, {}, {}};
+    }
+    const Result<Request> request = Request::parse(line);
+    if (!request) return faulty("it does not speak PMI-1: " + request.error().sentence());
+    if (request->has_more_lines()) {
+        worker.spawning = true;
+        return {};
+    }
+    if (request->command() == "barrier_in") return barrier(worker);
+    // MPICH waits to be killed.
+    if (request->command() == "abort") {
+        const int code = request->number("exitcode").value_or(0);
+        return {
+            {},
+            {},
+            Fault{index, "it has called MPI_Abort with exit code " + std::to_string(code), code}};
+    }
+    Reply reply = answer(worker, *request);
+    if (!reply) return faulty(reply.error().sentence());
+    return {{{index, std::move(*reply)}}, {}, {}};
+}
+
+Desk::Reply Desk::answer(Worker& worker, const Request& request) {
+    const std::string& command = request.command();
+    if (command == "init") return init(request);
+    if (command == "get_maxes")
+        return "cmd=maxes kvsname_max=" + std::to_string(kLongestName) +
+               " keylen_max=" + std::to_string(kLongestKey) +
+               " vallen_max=" + std::to_string(kLongestValue) + " rc=0";
+    if (command == "get_appnum") return std::string("cmd=appnum appnum=0 rc=0");
+    if (command == "get_universe_size")
+        return "cmd=universe_size size=" + std::to_string(place_.world_size) + " rc=0";
+    if (command == "get_my_kvsname") return "cmd=my_kvsname kvsname=" + name_ + " rc=0";
+    if (command == "put") return put(worker, request);
+    if (command == "get") return get(request);
+    if (command == "finalize") {
+        worker.finalized = true;
+        return std::string("cmd=finalize_ack rc=0");
+    }
+    const std::string not_served = "ddprun_serves_no_names";
+    if (command == "publish_name") return refused("publish_result", not_served);
+    if (command == "unpublish_name") return refused("unpublish_result", not_served);
+    if (command == "lookup_name") return refused("lookup_result", not_served);
+    return not_pmi("it asks by PMI for \"" + printable(command) + "\", which ddprun does not know");
+}
+
+Desk::Reply Desk::init(const Request& request) {
+    if (request.number("pmi_version") != 1)
+        return not_pmi("it speaks PMI version " +
+                       printable(std::string(request.word("pmi_version"))) +
+                       ", and ddprun speaks version 1");
+    return std::string("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0");
+}
+
+Desk::Reply Desk::put(Worker& worker, const Request& request) {
+    const std::string_view key = request.word("key"), value = request.word("value");
+    if (request.word("kvsname") != name_) return refused("put_result", "wrong_kvsname");
+    if (key.empty() || key.size() > kLongestKey)
+        return refused("put_result", "wrong_length_of_key");
+    if (value.size() > kLongestValue) return refused("put_result", "value_too_long");
+    const std::size_t before = worker.put.size();
+    worker.put.append(key).append(" ").append(value).append("\n");
+    worker.bytes += worker.put.size() - before;
+    if (worker.bytes > kMostBytes)
+        return not_pmi("it puts more than " + std::to_string(kMostBytes >> 10) +
+                       " KiB into PMI's space of keys");
+    return std::string("cmd=put_result rc=0 msg=success");
+}
+
+std::string Desk::get(const Request& request) const {
+    const std::string key(request.word("key"));
+    if (request.word("kvsname") != name_)
+        return refused("get_result", "wrong_kvsname") + " value=unknown";
+    if (const std::string mapping = process_mapping(place_); key == kMapping && !mapping.empty())
+        return "cmd=get_result rc=0 msg=success value=" + mapping;
+    const auto found = values_.find(key);
+    if (found == values_.end()) return refused("get_result", "key_not_found") + " value=unknown";
+    return "cmd=get_result rc=0 msg=success value=" + found->second;
+}
+
+Desk::Outcome Desk::barrier(Worker& worker) {
+    worker.waits = true;
+    if (!std::ranges::all_of(workers_, &Worker::waits)) return {};
+    std::string round;
+    for (Worker& each : workers_) round += std::exchange(each.put, {});
+    return {{}, std::move(round), {}};
+}
+
+Result<Desk::Outcome> Desk::round_over(const std::vector<std::string>& brought) {
+    for (const std::string& text : brought) {
+        std::istringstream lines(text);
+        for (std::string line; std::getline(lines, line);) {
+            const std::size_t space = line.find(' ');
+            if (space == std::string::npos)
+                return not_pmi("a node has brought \"" + printable(line.substr(0, 80)) +
+                               "\" to a barrier of PMI");
+            values_[line.substr(0, space)] = line.substr(space + 1);
+        }
+    }
+    Outcome outcome;
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+        workers_[i].waits = false;
+        outcome.answers.push_back({static_cast<int>(i), "cmd=barrier_out rc=0"});
+    }
+    return outcome;
+}
+
+}  // namespace ddprun::agent::pmi

@@ -1,0 +1,58 @@
+// The options of `gpt`, with their defaults. Pure. Errors: usage, one line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "examples/gpt/cuda_kernels.h"
+#include "examples/gpt/gpt_shape.h"
+#include "trainer/group/process_group.h"
+
+namespace example::gpt {
+
+// kGptHelp describes each option. examples/python/gpt.py has those of model and training, too.
+struct GptOptions {
+    std::string size = "character";                     // sets the next five
+    int layers = 0, heads = 0, width = 0, context = 0;  // 0: those of `size`
+    int vocabulary = 0;  // rows of the embedding; 0: those of `size`, or the text's characters
+    std::string text;    // a file; empty: the system's licenses
+    std::int64_t steps = 200;
+    int batch = 8;       // windows per rank and backward pass
+    int accumulate = 1;  // backward passes per step
+    float rate = 2e-3f;
+    float final_rate = 2e-4f;
+    std::int64_t warm_up = 20;  // steps
+    float decay = 0.1f;
+    float clip = 1;             // greatest norm of all gradients; 0: no clipping
+    int bucket_kib = 25 << 10;  // size of a bucket; the first: at most 1 MiB
+    std::uint64_t seed = 1;
+    std::string init;          // safetensors file to begin with; empty: first_parameters()
+    std::string save;          // safetensors file for the trained parameters; empty: none
+    std::string evaluate;      // safetensors file: only its validation loss; empty: train
+    int sample = 200;          // characters to print at the end
+    std::string snapshot_dir;  // empty: none
+    std::int64_t snapshot_every = 20;
+    int snapshot_keep = 3;
+    std::int64_t log_every = 10;
+    std::int64_t validate_every = 0;  // steps; 0: after each epoch
+    std::string metrics;              // file for JSON lines; empty: none
+    std::int64_t timeout_s = 300;
+    ddprun::trainer::Backend backend = ddprun::trainer::Backend::automatic;
+    Precision precision = Precision::bfloat16;  // on GPUs
+    std::int64_t crash_at_step = -1;            // -1: never
+    int crash_rank = 0;
+    bool help = false;
+};
+
+// `arguments` without the program's name. Accepts `--name value` and `--name=value`.
+ddprun::Result<GptOptions> parse_gpt_options(const std::vector<std::string>& arguments);
+
+// The shape that the options ask for, for a text with so many characters.
+ddprun::Result<GptShape> shape_of(const GptOptions& options, std::size_t characters);
+
+// The text of --help.
+extern const char kGptHelp[];
+
+}  // namespace example::gpt

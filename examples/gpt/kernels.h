@@ -1,0 +1,99 @@
+// The layers of a GPT as a table of functions: what the network needs beside its own control flow.
+// There is a table for each kind of CPU (cpu_kernels.h) and one for GPUs (cuda_kernels.h). All
+// numbers are float, all matrices are stored by rows, and all pointers lie in one kind of memory.
+//
+// Each number is computed in one order, whatever the number of threads: on one kind of processor
+// equal input gives equal bits. Backward functions add to the gradients of parameters, and set
+// those of activations unless they say otherwise.
+//
+// Thread: one. The caller gives sizes that fit; what a GPU reports, problem() tells later. The file
+// includes nothing of C++, for cpu_kernels.cc and nvcc.
+#pragma once
+
+#include "examples/gpt/adam_step.h"
+
+namespace example::gpt {
+
+// A matrix that may be transposed or a part of another one: where it begins, and how far the next
+// row and the next column are. One of the two is 1.
+struct Matrix {
+    const float* data = nullptr;
+    long row = 0, column = 1;
+
+    Matrix transposed() const { return {data, column, row}; }
+};
+
+// out (rows × columns) = scale × left (rows × depth) × right (depth × columns) + bias. With `add`
+// the result is added to what is there.
+struct Product {
+    Matrix left, right;
+    long rows = 0, columns = 0, depth = 0;
+    float* out = nullptr;
+    long out_row = 0;             // from one row of `out` to the next
+    const float* bias = nullptr;  // one number for each column; null: none
+    float scale = 1;
+    bool add = false;
+};
+
+// A layer norm of `rows` vectors of `width` numbers. mean and rstd: one number a row, for backward.
+struct LayerNorm {
+    long rows = 0, width = 0;
+    const float* in = nullptr;
+    const float *weight = nullptr, *bias = nullptr;
+    float *mean = nullptr, *rstd = nullptr;
+};
+
+// Causal attention of `batch` sequences of `length` positions, with `heads` heads of `size`
+// numbers.
+struct Attention {
+    long batch = 0, length = 0, heads = 0, size = 0;
+    const float* qkv = nullptr;  // batch × length × (query, key, value), each heads × size
+    float* shares = nullptr;  // batch × heads × length × length: how much each position counts
+
+    long width() const { return heads * size; }
+};
+
+struct Kernels {
+    const char* name;  // of the processor
+
+    void (*multiply)(const Product& product);
+    // out (width) += the sum of the rows of `in`.
+    void (*add_rows)(float* out, const float* in, long rows, long width);
+
+    void (*layer_norm)(const LayerNorm& norm, float* out);
+    // Adds to d_in, because a residual connection has the same input.
+    void (*layer_norm_backward)(const LayerNorm& norm, const float* d_out, float* d_in,
+                                float* d_weight, float* d_bias);
+
+    // out: batch × length × width.
+    void (*attention)(const Attention& attention, float* out);
+    // `scratch` has the size of `shares`.
+    void (*attention_backward)(const Attention& attention, const float* d_out, float* d_qkv,
+                               float* scratch);
+
+    // GELU in the form with tanh, which GPT-2 uses. d_in may be d_out.
+    void (*gelu)(float* out, const float* in, long count);
+    void (*gelu_backward)(float* d_in, const float* in, const float* d_out, long count);
+
+    void (*copy)(float* out, const float* in, long count);
+    void (*zero)(float* out, long count);
+
+    // Token and position: out (rows × width), rows = a multiple of `length`. `words`: tokens.
+    void (*embed)(float* out, const int* tokens, const float* of_token, const float* of_position,
+                  long rows, long length, long width);
+    void (*embed_backward)(float* d_of_token, float* d_of_position, const int* tokens,
+                           const float* d_out, long rows, long length, long width, long words);
+
+    // Replaces logits (rows × words) by their derivative of scale × the sum of the losses, and
+    // writes the loss of each row.
+    void (*cross_entropy)(float* logits, float* losses, const int* targets, long rows, long words,
+                          float scale);
+
+    void (*adam)(float* values, float* first, float* second, const float* gradient, long count,
+                 const AdamStep& step);
+
+    // What has gone wrong since the last call, in words. Null: nothing. Always null on a CPU.
+    const char* (*problem)();
+};
+
+}  // namespace example::gpt

@@ -1,0 +1,107 @@
+"""What a training script and ddprun tell each other. Without ddprun nothing is asked and nothing is told, so a script
+runs unchanged under another launcher. No dependencies; from one thread at a time.
+
+    import ddprun
+    while step < steps and not ddprun.stop_requested():
+        ...
+        ddprun.progress(step, snapshot=saved)
+
+What one rank knows, another may learn some steps later. So let the ranks agree at the end of a step, for example with
+an all_reduce, before all of them stop or write a snapshot."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import threading
+import time
+from typing import Any
+
+__all__ = ["progress", "seconds_left", "snapshot_path", "snapshot_requested", "stop_requested"]
+__version__ = "@VERSION@"
+
+_told = False  # SIGTERM has come
+_listens = False
+
+
+def progress(step: int, snapshot: int | None = None, snapshot_ms: int | None = None) -> None:
+    """Reports how far the training is: the step, the step of the newest complete snapshot, and, once it is complete,
+    how many milliseconds saving it took. ddprun finds hangs with it (--hang-timeout), plans restarts, and knows how
+    early a stop must be told. It never blocks: a line that ddprun has no room for is dropped."""
+    descriptor = _progress_descriptor()
+    if descriptor is None:
+        return
+    line = f"step={step:d}"
+    if snapshot is not None:
+        line += f" snapshot={snapshot:d}"
+    if snapshot_ms is not None:
+        line += f" snapshot_ms={snapshot_ms:d}"
+    try:
+        room = select.poll()
+        room.register(descriptor, select.POLLOUT)
+        if [event for _, event in room.poll(0) if event & select.POLLOUT]:
+            os.write(descriptor, (line + "\n").encode())
+    except OSError:
+        pass  # the reader is gone; that is nothing to stop a training for
+
+
+def stop_requested() -> bool:
+    """Whether this worker has to stop: write a last snapshot and end. Cheap enough for each step. From the first call
+    on, which should come from the main thread before the training, SIGTERM no longer ends the process but counts as a
+    request; a handler of the script's own stays."""
+    _listen()
+    path = os.environ.get("DDPRUN_STOP_FILE")
+    return _told or bool(path and os.path.exists(path))
+
+
+def seconds_left() -> float | None:
+    """Seconds until the workers are killed, at least 0; None while nobody asks them to stop, or nobody knows."""
+    end = _read("DDPRUN_STOP_FILE").get("killed_at")
+    return max(0.0, end - time.time()) if isinstance(end, (int, float)) else None
+
+
+def snapshot_requested() -> bool:
+    """Whether an operator asks for a snapshot while the training goes on (`ddpctl snapshot`). Whoever begins it removes
+    the file snapshot_path(), and reports it with progress() when it is complete."""
+    path = snapshot_path()
+    return bool(path and os.path.exists(path))
+
+
+def snapshot_path() -> str | None:
+    """The file that exists while a snapshot is asked for, one for all workers of a node; None without ddprun."""
+    return os.environ.get("DDPRUN_SNAPSHOT_FILE") or None
+
+
+def _progress_descriptor() -> int | None:
+    try:
+        descriptor = int(os.environ["DDPRUN_PROGRESS_FD"])
+        os.fstat(descriptor)  # a variable that another program left may name a descriptor that is none
+    except (KeyError, ValueError, OSError):
+        return None
+    return descriptor
+
+
+def _listen() -> None:
+    global _listens
+    if _listens or threading.current_thread() is not threading.main_thread():
+        return
+    _listens = True
+    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _hear)
+
+
+def _hear(*_: Any) -> None:
+    global _told
+    _told = True
+
+
+def _read(variable: str) -> dict[str, Any]:
+    """The file that a variable names, {} if there is none. ddprun writes it whole."""
+    try:
+        with open(os.environ[variable], encoding="utf-8") as file:
+            value = json.load(file)
+    except (KeyError, OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,131 @@
+"""Every figure that has a goal: one table. A goal stands under its measure's name, which is a row's name in report.py.
+
+A goal without peers is a bound of the figure itself. With peers it is a bound of the ratio to the best of them that
+was measured. `reason` says what keeps a goal out of reach, where that is known; it is printed where the goal is missed.
+"""
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Goal:
+    measure: str
+    bound: float
+    peers: tuple = ()
+    subject: str = "ddprun"
+    more: bool = False  # the figure is a rate: more is better, and the bound is the least
+    reason: str = ""
+    limit: str = ""  # a subject that shows the limit: only if it misses the goal too, the reason counts
+
+
+TORCH = ("torch-libuv", "torch-poll")
+TORCHRUN, SRUN, FLOOR, COLD = ("torchrun",), ("srun",), ("floor",), ("ddprun cold",)
+LEASE = 10  # seconds; faults.py runs its jobs with this one, ddprun's default
+
+# Limits that were found, each written once.
+CLIENT = "the client's own time is the limit"
+LOOPBACK = "one send for each waiter, which carries the packet through the loopback to its reader"
+CORES = "client and server share these cores, and the kernel has nine tenths of the server's time"
+NAMES = "newer versions of PyTorch ask no name server either"
+LOCKED = "the whole program is kept in memory, so that a file system that hangs stops no beat (base/system)"
+SPAWN = "posix_spawn of as many programs alone takes nearly as long"
+
+
+def start_goals():
+    yield Goal("start, 1 worker (ms)", 3)
+    yield Goal("start, 8 workers (ms)", 1.5, FLOOR)
+    yield Goal("start, 64 workers (ms)", 1.0, FLOOR)
+    yield Goal("start, 512 workers (ms)", 1 / 20, TORCHRUN, reason=SPAWN, limit="floor")
+    for shape in ("1 x 8", "1 x 64", "4 x 8"):
+        yield Goal(f"{shape} workers by srun (ms)", 1.0, SRUN)
+    yield Goal("no-op, 1 worker, exec to exit (ms)", 1.0, ("mpirun", "srun", "torchrun"))
+    yield Goal("first all-reduce done, 8 ranks (ms)", 1 / 20, TORCHRUN)
+    yield Goal("init_process_group('gloo'), 8 ranks (ms)", 1.0, TORCHRUN)
+
+
+def restart_goals():
+    yield Goal("restart, 8 workers, 1 node (ms)", 1.0, TORCHRUN)
+    yield Goal("4 agents x 2 workers, start (ms)", 1.0, TORCHRUN)
+    yield Goal("4 agents x 2 workers, restart (ms)", 1.0, TORCHRUN)
+    yield Goal("restart gap, crash to first resumed step (s)", 1 / 20, TORCHRUN, "ddprun warm")
+    yield Goal("restart gap, memory of all processes (MB)", 0.5, COLD, "ddprun warm")
+    yield Goal("SIGTERM to the end, 8 workers, 1 node (ms)", 1.0, ("mpirun", "torchrun"))
+    yield Goal("workers that live 3 s after the launcher's SIGKILL", 0)
+
+
+def output_goals():
+    for workers in (4, 8):
+        for to in ("file", "reader"):
+            title = f"output, {workers} workers to a {to},"
+            yield Goal(f"{title} million lines/s, first worker in main to exit", 1.0, TORCHRUN, more=True)
+            yield Goal(f"{title} lines lost or torn", 0)
+            yield Goal(f"{title} lines doubled", 0)
+    yield Goal("output, age of a line on the console, 4 workers, 99th percentile (ms)", 1.0, TORCHRUN)
+    yield Goal("output, worker that logs 100 K lines/s, a line (us)", 1.05, FLOOR)
+
+
+def idle_goals():
+    yield Goal("idle launcher, 8 workers, PSS (MiB)", 6, reason=LOCKED)
+    yield Goal("idle launcher, 8 workers, processor (% of a core)", 0.1)
+    yield Goal("an idle agent and its keeper (% of a core)", 0.1)
+
+
+def store_goals():
+    # 0.999: ahead of PyTorch.
+    yield Goal("store, add, 1 client, one core (us)", 0.999, TORCH)
+    yield Goal("store, add, 1 client, one core (us)", 1.15, ("echo",))
+    yield Goal("store, get as PyTorch's client sends it, 1 client, one core (us)", 0.999, TORCH)
+    yield Goal("store, get, ddprun's client in one trip, 1 client, one core (us)", 0.6, TORCH)
+    yield Goal("store, add, 8 clients (operations/s)", 0.95, FLOOR, more=True)
+    yield Goal("store, get, 8 clients (operations/s)", 0.95, FLOOR, more=True)
+    yield Goal("store, set, 8 clients (operations/s)", 1.2, TORCH, more=True, reason=CLIENT, limit="floor")
+    yield Goal("store, add, 50 clients, no pipeline (operations/s)", 0.95, FLOOR, more=True)
+    yield Goal("store, get, 50 clients, no pipeline (operations/s)", 0.95, FLOOR, more=True)
+    for op in ("add", "get"):
+        yield Goal(f"store, {op}, 1000 clients, no pipeline (operations/s)", 1.3, ("redis",), more=True, reason=CORES,
+                   limit="floor")
+    yield Goal("store, 1,000 waiters, SET to last woken (ms)", 0.8, TORCH, reason=LOOPBACK, limit="floor")
+    yield Goal("store, 10,000 waiters, SET to last woken (ms)", 0.8, TORCH, reason=LOOPBACK, limit="floor")
+    yield Goal("store, 1,000 clients connect one by one (ms)", 0.5, TORCH, reason=CLIENT, limit="floor")
+    yield Goal("store, 50 clients connect, silent name server (ms)", 0.5, TORCH, reason=NAMES)
+    yield Goal("store, memory of an idle connection (KiB)", 1)
+    yield Goal("store, 16 MiB, set and get (ms)", 1 / 1.5, TORCH)
+
+
+def trainer_goals():
+    yield Goal("overlap at 1 Gbit/s gain (%)", 1.0, TORCHRUN, more=True)
+    yield Goal("snapshot, stall in memory (GB/s)", 0.8, ("memcpy",), more=True)
+    yield Goal("snapshot, first stall beside the tenth's (GB/s)", 1 / 1.3, ("tenth",), more=True)
+    yield Goal("snapshot, write to disk (GB/s)", 0.85, ("dd oflag=direct",), more=True)
+    yield Goal("snapshot, save and fsync (GB/s)", 1.0, ("torch",), more=True)
+    yield Goal("snapshot, load (GB/s)", 1.5, ("torch",), more=True)
+    yield Goal("step on one GPU, world 1 (ms)", 1.01, ("without",))
+    for world in (1, 2, 4):
+        yield Goal(f"scaling, {world} rank{'s' if world > 1 else ''} (ms a step)", 1.0, ("PyTorch DDP",))
+
+
+def loss_goals():
+    # The keeper of a killed agent says so at once. With the keeper gone, the lease has to pass. Without the leader, the
+    # others look for a new one first.
+    yield Goal("agent killed: next generation (s)", 1)
+    yield Goal("agent killed: every other worker told (s)", 0.02)
+    yield Goal("leader's agent killed: next generation (s)", 1)
+    yield Goal("agent, keeper and worker killed at once: next generation (s)", 1.1 * LEASE)
+    yield Goal("a host gone without a word: next generation (s)", 1.1 * LEASE)
+    yield Goal("the leader's host gone: next generation (s)", 1.75 * LEASE)
+    yield Goal("the leader's host gone, of two: next generation (s)", 1.75 * LEASE)
+
+
+def crowd_goals():
+    for step in ("all have proved themselves and are welcome", "of which the leader's processor",
+                 "all run the first generation", "the leader's processor until then", "a failure to all told"):
+        yield Goal(f"1024 nodes: {step} (s)", 0.12)
+    yield Goal("10000 nodes: all have proved themselves and are welcome (s)", 1.2)
+    yield Goal("10000 nodes that gather: memory of the leader (MiB)", 100)
+    for crowd in ("1024 nodes", "10000 nodes that gather"):
+        yield Goal(f"{crowd}: leader, at 10,000 beats/s (% of a core)", 10)
+    yield Goal("1000 nodes: ddpctl status (s)", 0.05)
+    yield Goal("10000 nodes: ddpctl status (s)", 0.5)
+
+
+GOALS = [goal for part in (start_goals, restart_goals, output_goals, idle_goals, store_goals, trainer_goals, loss_goals,
+                           crowd_goals) for goal in part()]

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""System calls of ddprun and its keeper, counted by strace: a job of 1 and of 8 workers from exec to exit, and what one
+restart of 8 adds. The workers' own calls do not count, that is, all from their exec on, nor what reads /sys, which
+depends on the machine's devices.
+
+Timers and wake-ups vary by some calls, so the least of several runs counts.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import limits
+
+ROOT = Path(__file__).resolve().parents[2]
+DDPRUN = Path(os.environ.get("DDPRUN_BIN", ROOT / "build" / "bin")) / "ddprun"
+RUNS = 5
+# A line of `strace -f`: process id, and a call that begins. A call that was interrupted ends in a line of its own.
+BEGUN = re.compile(r"(\d+) +(\w+)\(")
+EXEC = re.compile(r"(\d+) +(?:execve\(|<\.\.\. execve resumed>).*= 0$")
+
+
+def count(trace):
+    """The calls of a program and of what it forks, without those of the programs that they become."""
+    lines = trace.splitlines()
+    program = lines[0].split()[0]  # its own exec is the first call
+    became_another, calls = set(), 0
+    for number, line in enumerate(lines):
+        begun = BEGUN.match(line)
+        if begun and begun[1] not in became_another and "/sys/" not in line:
+            calls += 1
+        done = EXEC.match(line)
+        if done and not (number == 0 and done[1] == program):
+            became_another.add(done[1])
+    return calls
+
+
+def least(words, folder):
+    """The fewest calls of some jobs. `{}` in the words is a fresh folder for each."""
+    counts = []
+    for _ in range(RUNS):
+        fresh = Path(tempfile.mkdtemp(dir=folder))
+        job = [str(DDPRUN), "--standalone", "--warm=off", *(word.replace("{}", str(fresh)) for word in words)]
+        trace = fresh / "trace"
+        done = subprocess.run(["strace", "-f", "-y", "-o", str(trace), *job], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=120,
+                              env={"PATH": "/usr/bin:/bin", "HOME": str(fresh), "TMPDIR": str(fresh),
+                                   "OMP_NUM_THREADS": "1"})
+        if done.returncode:
+            sys.exit(f"FAILED: {' '.join(job)} ended with {done.returncode}: {done.stderr[-1000:]}")
+        counts.append(count(trace.read_text(errors="replace")))
+    return min(counts)
+
+
+def main():
+    try:
+        able = subprocess.run(["strace", "-o", "/dev/null", "/usr/bin/true"], capture_output=True).returncode == 0
+    except FileNotFoundError:
+        able = False
+    if not able:
+        print("skipped: no strace here, or it may not trace")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory(prefix="ddprun-counts-") as name:
+        folder = Path(name)
+        tool = folder / "tool"
+        # The workers of the benchmarks: with `failonce` the last of 8 fails once all run, and all succeed when they
+        # run again.
+        subprocess.run(["gcc", "-O1", "-o", tool, ROOT / "tests" / "bench" / "tool.c"], check=True)
+        one = least(["--nproc-per-node=1", "/usr/bin/true"], folder)
+        eight = least(["--nproc-per-node=8", "/usr/bin/true"], folder)
+        again = least(["--max-restarts=1", "--nproc-per-node=8", str(tool), "failonce", "{}", "8"], folder)
+    limits.check({"system_calls_1_worker": one, "system_calls_8_workers": eight,
+                  "system_calls_restart_8": again - eight})
+
+
+if __name__ == "__main__":
+    main()

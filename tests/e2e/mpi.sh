@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# Programs of MPI under ddprun (--pmi): MPICH's find each other, on one node and on two, and are restarted like others.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun
+need_program mpicc.mpich
+need_program python3
+
+program=$work/mpi_program
+mpicc.mpich -o "$program" "$e2e/mpi_program.c" || fail "the program does not compile"
+# Every rank of all has said this: pattern, how often.
+expect_times() {
+    local count
+    count=$(cat "$work"/*.out | grep -cE "$1" || true)
+    ((count == $2)) || fail "\"$1\" stands there $count times, not $2"
+}
+
+say "hello, ring, all-reduce and groups on one node"
+run 60 --standalone --nproc-per-node=4 --pmi "$program" ring sum split
+expect_code 0
+expect_in "$work/run.out" 'ring 4$'
+expect_times 'sum 6 at [0-3] of 4$' 4
+expect_times 'half 2 host 4 at [02]$' 2
+expect_times 'half 4 host 4 at [13]$' 2
+
+say "a worker that begins a second program of MPI is told why this cannot be"
+run 60 --standalone --nproc-per-node=2 --pmi --max-restarts=0 bash -c "$program sum && $program ring"
+expect_code 141
+expect_times 'sum 1 at [01] of 2$' 2
+expect_in "$work/run.err" 'rank [01] may have begun a second program of MPI: a worker can run one'
+
+say "a killed rank: all are started again, in a new space of keys"
+run 60 --standalone --nproc-per-node=3 --pmi --max-restarts=1 "$program" kill sum
+expect_code 0
+expect_in "$work/run.err" 'rank 2 .*SIGKILL'
+expect_times 'sum 3 at [0-2] of 3$' 3
+
+say "MPI_Abort ends a generation, with any code"
+run 60 --standalone --nproc-per-node=2 --pmi --max-restarts=0 "$program" abort
+expect_code 7
+run 60 --standalone --nproc-per-node=2 --pmi --max-restarts=0 "$program" abort0
+expect_code 137
+expect_in "$work/run.err" 'MPI_Abort with exit code 0'
+
+# Starts two nodes: options of the second one, --, options of both and the program.
+two_nodes() {
+    local second=() at
+    while [[ $1 != -- ]]; do second+=("$1"); shift; done
+    shift
+    at=$(free_port)
+    start n0 --nnodes=2 --node-rank=0 --rdzv-id="$mark" --rdzv-endpoint="127.0.0.1:$at" --pmi "$@"
+    start n1 --nnodes=2 --node-rank=1 --rdzv-id="$mark" --rdzv-endpoint="127.0.0.1:$at" "${second[@]}" "$@"
+}
+say "two nodes, and a rank that is killed"
+two_nodes --pmi -- --nproc-per-node=2 --max-restarts=1 --lease=5 "$program" kill ring sum split
+for node in n0 n1; do
+    join $node 90
+    expect_code 0
+done
+expect_times 'ring 4$' 1
+expect_times 'sum 6 at [0-3] of 4$' 4
+# Each node is a host to MPICH, since ddprun says so.
+expect_times 'half [24] host 2 at [0-3]$' 4
+
+say "nodes with other numbers of workers"
+at=$(free_port)
+for rank in 0 1; do
+    start n$rank --nnodes=2 --node-rank=$rank --rdzv-id="$mark" --rdzv-endpoint="127.0.0.1:$at" --pmi \
+        --nproc-per-node=$((rank + 1)) "$program" sum
+done
+for node in n0 n1; do
+    join $node 60
+    expect_code 0
+done
+expect_times 'sum 3 at [0-2] of 3$' 3
+
+say "a node without --pmi is refused by name"
+two_nodes -- --nproc-per-node=1 --join-timeout=10 "$program" sum
+join n1 60
+expect_code 69
+expect_in "$work/n1.err" 'was started without --pmi'
+kill -TERM "${pid[n0]}"
+join n0 30
+
+say "a program of MPI without --pmi is warned of"
+run 60 --standalone --nproc-per-node=2 "$program" sum
+expect_code 0
+expect_in "$work/run.err" 'uses MPI \(libmpich.so.12\), but --pmi is not given'
+expect_times 'sum 0 at 0 of 1$' 2
+run 60 --standalone --nproc-per-node=1 "$program" sum
+expect_not_in "$work/run.err" 'pmi'
+
+say "a worker that sends something else, floods or does not read is ended, with the reason"
+cat >"$work/wrong.py" <<'PYTHON'
+import os
+import sys
+
+fd = int(os.environ["PMI_FD"])
+how = sys.argv[1]
+if how == "stranger":
+    os.write(fd, b"GET / HTTP/1.1\n")
+elif how == "long":
+    os.write(fd, b"cmd=put " + b"x" * 100000)
+elif how == "deaf":
+    while True:
+        os.write(fd, b"cmd=get_maxes\n" * 100)
+os.read(0 if how == "stranger" else fd, 1)
+import time
+
+time.sleep(300)
+PYTHON
+for case in "stranger:does not speak PMI-1" "long:a line of more than 4096 bytes" "deaf:does not read the answers"; do
+    run 60 --standalone --nproc-per-node=2 --pmi --max-restarts=0 python3 "$work/wrong.py" "${case%%:*}"
+    expect_code 137
+    expect_in "$work/run.err" "${case#*:}"
+done
+expect_nothing_left

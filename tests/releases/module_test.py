@@ -1,0 +1,159 @@
+"""The module `ddprun` by itself: what it writes, reads and forgives. Argument: the folder that has the module."""
+import fcntl
+import json
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+import typing
+import unittest
+
+sys.path.insert(0, sys.argv.pop(1))
+import ddprun
+
+signal.alarm(120)  # a call that waits ends the test
+
+
+def with_variable(name, value):
+    """The variable is set for one test."""
+
+    def around(test):
+        os.environ[name] = value
+        test.addCleanup(os.environ.pop, name, None)
+
+    return around
+
+
+class Progress(unittest.TestCase):
+    def setUp(self):
+        self.reader, self.writer = os.pipe()
+        os.set_blocking(self.reader, False)
+        with_variable("DDPRUN_PROGRESS_FD", str(self.writer))(self)
+
+    def tearDown(self):
+        for descriptor in (self.reader, self.writer):
+            try:
+                os.close(descriptor)
+            except OSError:
+                pass
+
+    def test_is_a_line(self):
+        ddprun.progress(17)
+        ddprun.progress(18, snapshot=15)
+        ddprun.progress(19, snapshot=19, snapshot_ms=2300)
+        text = os.read(self.reader, 1000).decode()
+        self.assertEqual(text, "step=17\nstep=18 snapshot=15\nstep=19 snapshot=19 snapshot_ms=2300\n")
+
+    def test_never_waits_for_a_slow_reader(self):
+        size = fcntl.fcntl(self.writer, fcntl.F_SETPIPE_SZ, 4096)
+        for step in range(size):  # far more than the pipe holds; a call that waits never returns
+            ddprun.progress(step)
+        self.assertTrue(os.read(self.reader, 2 * size).endswith(b"\n"))
+
+    def test_survives_a_reader_that_is_gone(self):
+        os.close(self.reader)
+        ddprun.progress(1)
+
+    def test_knows_a_variable_that_names_nothing(self):
+        os.close(self.writer)
+        ddprun.progress(1)
+        os.environ["DDPRUN_PROGRESS_FD"] = "many"
+        ddprun.progress(1)
+        del os.environ["DDPRUN_PROGRESS_FD"]
+        ddprun.progress(1)
+
+
+class Requests(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.stop, self.snapshot = folder.name + "/stop.json", folder.name + "/snapshot.json"
+        with_variable("DDPRUN_STOP_FILE", self.stop)(self)
+        with_variable("DDPRUN_SNAPSHOT_FILE", self.snapshot)(self)
+
+    def test_a_stop_and_the_time_left(self):
+        self.assertFalse(ddprun.stop_requested())
+        self.assertIsNone(ddprun.seconds_left())
+        with open(self.stop, "w") as file:
+            json.dump({"killed_at": time.time() + 1000}, file)
+        self.assertTrue(ddprun.stop_requested())
+        self.assertTrue(0 < ddprun.seconds_left() <= 1000)
+        with open(self.stop, "w") as file:
+            json.dump({"killed_at": 1}, file)
+        self.assertEqual(ddprun.seconds_left(), 0)
+
+    def test_a_file_that_says_nothing_is_a_stop_all_the_same(self):
+        for text in ("", "[]", '{"killed_at": "soon"}'):
+            with open(self.stop, "w") as file:
+                file.write(text)
+            self.assertTrue(ddprun.stop_requested())
+            self.assertIsNone(ddprun.seconds_left())
+
+    def test_a_snapshot(self):
+        self.assertEqual(ddprun.snapshot_path(), self.snapshot)
+        self.assertFalse(ddprun.snapshot_requested())
+        open(self.snapshot, "w").close()
+        self.assertTrue(ddprun.snapshot_requested())
+
+    def test_without_ddprun(self):
+        del os.environ["DDPRUN_STOP_FILE"], os.environ["DDPRUN_SNAPSHOT_FILE"]
+        self.assertFalse(ddprun.stop_requested())
+        self.assertIsNone(ddprun.seconds_left())
+        self.assertIsNone(ddprun.snapshot_path())
+        self.assertFalse(ddprun.snapshot_requested())
+
+
+class Terminated(unittest.TestCase):
+    """Each in a process of its own, because what is told stays told."""
+
+    def in_child(self, test):
+        child = os.fork()
+        if child == 0:
+            try:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                ddprun._told = ddprun._listens = False
+                os._exit(0 if test() else 1)
+            except BaseException:
+                os._exit(2)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+
+    def test_counts_as_a_stop(self):
+        def test():
+            if ddprun.stop_requested():
+                return False
+            os.kill(os.getpid(), signal.SIGTERM)
+            return ddprun.stop_requested()
+
+        self.in_child(test)
+
+    def test_leaves_a_handler_of_the_script(self):
+        def test():
+            heard = []
+            signal.signal(signal.SIGTERM, lambda *_: heard.append(1))
+            ddprun.stop_requested()
+            os.kill(os.getpid(), signal.SIGTERM)
+            return heard == [1] and not ddprun.stop_requested()
+
+        self.in_child(test)
+
+    def test_another_thread_may_ask(self):
+        def test():
+            answers = []
+            thread = threading.Thread(target=lambda: answers.append(ddprun.stop_requested()))
+            thread.start()
+            thread.join()
+            return answers == [False]
+
+        self.in_child(test)
+
+
+class Types(unittest.TestCase):
+    def test_every_function_has_them(self):
+        for name in ddprun.__all__:
+            self.assertIn("return", typing.get_type_hints(getattr(ddprun, name)), name)
+        self.assertTrue(os.path.exists(os.path.join(os.path.dirname(ddprun.__file__), "py.typed")))
+
+
+unittest.main()

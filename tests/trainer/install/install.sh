@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# A project outside uses the trainer, each way that trainer/README.md shows: as a package of CMake (static and shared),
+# by pkg-config, and as a part of its own build, with and without CUDA. Arguments: the build folder, and whether it has
+# CUDA (ON, OFF).
+source "$(dirname "${BASH_SOURCE[0]}")/../../e2e/common.sh"
+build=$1 cuda=$2
+need_built ddprun
+need_program pkg-config
+# They stay in the build folder: two of them compile the trainer, and in a second run only what has changed.
+projects=$build/trainer_install
+rm -rf "$projects/package"
+readme=$root/trainer/README.md
+command -v ccache >/dev/null && export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_NOHASHDIR=1
+export CMAKE_GENERATOR=Ninja CMAKE_BUILD_PARALLEL_LEVEL=2
+
+# Prints the n-th block of CMake on the page.
+block() { awk -v n="$1" '/^```cmake/ {count++; on = count == n; next} /^```/ {on = 0} on' "$readme"; }
+# Makes the folder of a project: name, blocks of the page… Its program is an example, as a user has it who copied it.
+project() {
+    local folder=$projects/$1 number; shift
+    mkdir -p "$folder"
+    cp "$root"/examples/*.h "$folder"
+    sed 's|#include "trainer/\(.*\)"|#include <ddprun/trainer/\1>|; s|"examples/\(.*\)"|"\1"|' \
+        "$root/examples/linear.cc" >"$folder/main.cc"
+    for number in "$@"; do block "$number"; done | sed "s|PATH_OF_DDPRUN|$root|" >"$folder/CMakeLists.txt"
+}
+# Runs a command of a build: command… Its output is shown when it fails.
+do_it() { "$@" >"$work/build.out" 2>&1 || fail "$*"; }
+# Configures and builds a project: name, options of cmake…
+make_project() {
+    do_it cmake -S "$projects/$1" -B "$projects/$1/build" "${@:2}"
+    do_it cmake --build "$projects/$1/build"
+}
+# The program trains under ddprun, to the same bits as all others: path.
+sum=""
+trains() {
+    run 60 --standalone --nproc-per-node=2 "$1" 2
+    expect_code 0
+    local now
+    now=$(checksum_of "$work/run.out")
+    [[ -n $now && $now == "${sum:=$now}" ]] || fail "it computed '$now', another one '$sum'"
+}
+shared_of() { readelf -d "$1" | grep NEEDED | grep -o '\[.*\]' || true; } # libraries that a program loads
+has_cuda() { grep -q ' [Tt] cudaStreamCreate' <(nm "$1"); }
+
+say "the trainer is installed, and works where it is moved to"
+do_it cmake --install "$build" --component trainer --prefix "$work/first"
+mv "$work/first" "$work/prefix"
+[[ ! -e $work/prefix/bin ]] || fail "more than the trainer is installed"
+! grep -rlI "$root\|$work/first" "$work/prefix" || fail "a path of the build is in it"
+
+say "each header of it compiles outside, without CUDA, NCCL and Gloo"
+(cd "$work/prefix/include" && find ddprun -name '*.h' | sort -r | sed 's/.*/#include <&>/') >"$work/all.cc"
+(($(wc -l <"$work/all.cc") >= 30)) || fail "too few headers"
+do_it g++ -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I "$work/prefix/include" "$work/all.cc"
+expect_not_in <(g++ -std=c++20 -M -I "$work/prefix/include" "$work/all.cc") '/cuda[^/ ]*\.h|/nccl\.h|include/gloo/'
+
+say "a package of CMake, static"
+project package 1
+make_project package -DCMAKE_PREFIX_PATH="$work/prefix"
+trains "$projects/package/build/mine"
+expect_not_in <(shared_of "$projects/package/build/mine") 'ddprun'
+[[ $cuda == OFF ]] || has_cuda "$projects/package/build/mine" || fail "there is no CUDA in it"
+
+say "a package of CMake, shared"
+make_project package -DCMAKE_PREFIX_PATH="$work/prefix" -DBUILD_SHARED_LIBS=ON
+trains "$projects/package/build/mine"
+expect_in <(shared_of "$projects/package/build/mine") 'libddprun_trainer\.so\.[0-9]+\.[0-9]+\]'
+
+say "a component that it does not have is named"
+sed -i 's/REQUIRED/REQUIRED COMPONENTS cuda/' "$projects/package/CMakeLists.txt"
+! cmake -S "$projects/package" -B "$projects/package/refused" -DCMAKE_PREFIX_PATH="$work/prefix" \
+    >"$work/build.out" 2>&1 || fail "it is taken"
+expect_in "$work/build.out" 'no component cuda: it has static and shared'
+
+say "pkg-config, shared and static"
+export PKG_CONFIG_PATH
+PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name ddprun-trainer.pc)")
+for name in ddprun-trainer ddprun-trainer-static; do
+    # shellcheck disable=SC2046
+    do_it g++ -std=c++20 -o "$work/$name" "$projects/package/main.cc" $(pkg-config --cflags --libs "$name")
+done
+export LD_LIBRARY_PATH
+LD_LIBRARY_PATH=$(pkg-config --variable=libdir ddprun-trainer)
+trains "$work/ddprun-trainer"
+expect_in <(shared_of "$work/ddprun-trainer") 'libddprun_trainer'
+unset LD_LIBRARY_PATH
+trains "$work/ddprun-trainer-static"
+expect_not_in <(shared_of "$work/ddprun-trainer-static") 'ddprun'
+
+# Whether a build knows nothing of the launcher's libraries: folder.
+needs_little() {
+    expect_not_in "$1/CMakeCache.txt" '(Protobuf|GRPC|grpc|OPENSSL|DDPRUN_SSL|GTest)_[A-Za-z_]*:[A-Z]+=.*/'
+    [[ -z $(find "$1" -name '*.pb.h' -o -name ddprun -type f) ]] || fail "more than the trainer is built"
+}
+without=(-DCMAKE_DISABLE_FIND_PACKAGE_Protobuf=ON -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON
+    -DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON)
+
+say "a folder of the project's own build, without CUDA, Protobuf and gRPC"
+project folder 2
+make_project folder -DDDPRUN_CUDA=OFF "${without[@]}"
+trains "$projects/folder/build/mine"
+needs_little "$projects/folder/build"
+! has_cuda "$projects/folder/build/mine" || fail "there is CUDA in it"
+
+say "FetchContent, shared, with CUDA where it is"
+project fetched 3
+make_project fetched -DDDPRUN_CUDA="$cuda" -DBUILD_SHARED_LIBS=ON "${without[@]}"
+trains "$projects/fetched/build/mine"
+expect_in <(shared_of "$projects/fetched/build/mine") 'libddprun_trainer'
+needs_little "$projects/fetched/build"

@@ -1,0 +1,152 @@
+// Ranks that disagree on what they save, and files that are not where they should be: the snapshot
+// fails on all ranks with a sentence that says why, and the good one before stays, although only
+// one is kept. Real processes, a real store, real files.
+#include <gmock/gmock.h>
+
+#include "tests/trainer/ranks.h"
+#include "tests/trainer/snapshot/state.h"
+#include "trainer/snapshot/snapshot_writer.h"
+
+namespace ddprun::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+using test::Ends;
+using test::run_ranks;
+using test::State;
+using testing::HasSubstr;
+
+using Tensors = std::vector<TensorView>;
+
+// What rank 1 of two does otherwise.
+struct Deviation {
+    std::int64_t step = 2;
+    std::function<void(Tensors&)> change = [](Tensors&) {};
+    std::string folder = {};  // empty: the same as rank 0's
+    std::uint64_t file_bytes = 30'000;
+};
+
+// Both ranks save step 1 and agree. Then rank 0 saves step 2, and rank 1 what `deviation` says. All
+// ranks must get an error with this sentence. Then both save step 4, which must succeed if rank 1
+// uses the same folder.
+void expect_refused(const Deviation& deviation, const std::string& sentence) {
+    test::TemporaryFolder folder;
+    const auto ends = run_ranks(2, [&](const Context& context) {
+        const bool deviates = context.rank.value == 1;
+        auto store = connect_store(context, seconds(10)).value();
+        auto saver = [&](const std::string& where, std::uint64_t file_bytes) {
+            WriterOptions options;
+            options.file_bytes = file_bytes;
+            options.timeout = seconds(10);
+            auto opened = SnapshotFolder::open(context, where, 1, {});
+            return SnapshotWriter::make(context, *store, std::move(*opened), options).value();
+        };
+        auto first = saver(folder, 30'000);
+        if (!first->save(1, State(1).views(), {}) || !first->wait()) return 1;
+        first.reset();
+        const bool elsewhere = deviates && !deviation.folder.empty();
+        auto second = saver(elsewhere ? folder.path() / deviation.folder : folder.path(),
+                            deviates ? deviation.file_bytes : 30'000);
+        const State state(2);
+        auto tensors = state.views();
+        if (deviates) deviation.change(tensors);
+        (void)second->save(deviates ? deviation.step : 2, tensors, {});
+        const auto done = second->wait();
+        if (done) return 2;
+        if (done.error().sentence().find(sentence) == std::string::npos) {
+            std::fprintf(stderr, "%s\n", done.error().sentence().c_str());
+            return 3;
+        }
+        if (second->newest().step != -1) return 4;
+        second.reset();
+        auto third = saver(folder, 30'000);
+        auto good = SnapshotFolder::newest_in(folder, {});
+        if (!good || good->manifest.name.step != 1 || !State(1).is_in(*good)) return 5;
+        // Rank 0 saves step 4 only when rank 1 has looked.
+        const std::string looked = "looked" + std::to_string(context.rank.value);
+        if (!store->set(looked, "1") || !store->get("looked1", seconds(20)) ||
+            !store->get("looked0", seconds(20)))
+            return 6;
+        return third->save(4, State(4).views(), {}) && third->wait() ? 0 : 7;
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+    auto snapshot = SnapshotFolder::newest_in(folder, {});
+    ASSERT_TRUE(snapshot) << snapshot.error();
+    EXPECT_TRUE(State(4).is_in(*snapshot));
+}
+
+TEST(SaveAgreement, NamesTheRankWithAnotherStep) {
+    expect_refused({3},
+                   "rank 1 saves step 3, and rank 0 saves step 2; all ranks must save the same "
+                   "steps");
+}
+
+TEST(SaveAgreement, NamesTheTensorOfAnotherShape) {
+    expect_refused({2,
+                    [](Tensors& tensors) {
+                        tensors[3].shape = {3, 1001};
+                    }},
+                   "rank 1 saves \"t3\" as F32 [3, 1001], and rank 0 saves \"t3\" as F32 [3003]");
+}
+
+TEST(SaveAgreement, NamesTheTensorOfAnotherType) {
+    expect_refused({2, [](Tensors& tensors) { tensors[3].type = DataType::int32; }},
+                   "rank 1 saves \"t3\" as I32 [3003], and rank 0 saves \"t3\" as F32 [3003]");
+}
+
+TEST(SaveAgreement, NamesTheTensorThatOneRankLacks) {
+    expect_refused({2, [](Tensors& tensors) { tensors.pop_back(); }},
+                   "rank 1 saves no tensor \"t6\", and rank 0 saves it as F32 [3006]");
+}
+
+TEST(SaveAgreement, NamesTheTensorThatOnlyOneRankHas) {
+    expect_refused(
+        {2, [](Tensors& tensors) { tensors[0].name = "a name"; }},
+        "rank 1 saves \"a name\" as F32 [3000], and rank 0 saves no tensor of this name");
+}
+
+TEST(SaveAgreement, NamesTheRankWithOtherFiles) {
+    expect_refused({2, [](Tensors&) {}, {}, 60'000},
+                   "rank 1 saves 2 files, and rank 0 saves 4 files; all ranks must save with the "
+                   "same WriterOptions::file_bytes");
+}
+
+// Rank 1 writes to a folder of its own node (here: another folder), and says truly that its files
+// are on disk. Rank 0 looks, and does not believe in a snapshot of which it sees the half.
+TEST(SaveAgreement, LooksAtTheFilesBeforeItCommits) {
+    expect_refused(
+        {2, [](Tensors&) {}, "elsewhere"},
+        "of rank 1: snapshot-000000000002-g0-00002-of-00004.safetensors was written with");
+}
+
+// Each rank's own metadata come back to the rank, beside those of all. Where the number of ranks
+// has changed, a further rank is told that there are none for it.
+TEST(SaveAgreement, KeepsWhatEachRankSaysOfItself) {
+    test::TemporaryFolder folder;
+    const auto ends = run_ranks(3, [&](const Context& context) {
+        auto store = connect_store(context, seconds(10)).value();
+        auto opened = SnapshotFolder::open(context, folder, 1, {});
+        auto saver = SnapshotWriter::make(context, *store, std::move(*opened)).value();
+        const std::byte state[] = {std::byte{0xFF}, std::byte(context.rank.value)};
+        auto done = saver->save(1, State(1).views(), {{"epoch", text_of(7)}},
+                                {{"random", text_of(std::span<const std::byte>(state))}});
+        return done && saver->wait() ? 0 : 1;
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0}));
+    auto snapshot = SnapshotFolder::newest_in(folder, {});
+    ASSERT_TRUE(snapshot) << snapshot.error();
+    EXPECT_EQ(*value_of<std::int64_t>(snapshot->manifest.metadata, "epoch"), 7);
+    for (int rank = 0; rank < 3; ++rank) {
+        auto own = metadata_of_rank(snapshot->manifest, Rank(rank));
+        ASSERT_TRUE(own);
+        EXPECT_THAT(*bytes_at(*own, "random"),
+                    testing::ElementsAre(std::byte{0xFF}, std::byte(rank)));
+    }
+    auto fourth = metadata_of_rank(snapshot->manifest, Rank(3));
+    ASSERT_FALSE(fourth);
+    EXPECT_THAT(fourth.error().sentence(), HasSubstr("metadata of 3 ranks, and none of rank 3"));
+}
+
+}  // namespace
+}  // namespace ddprun::trainer

@@ -1,0 +1,129 @@
+# What programs outside link: ddprun::trainer, a static and a shared library of the objects of all rooms that the
+# trainer is made of. Their headers are <ddprun/trainer/…>. Included by trainer/CMakeLists.txt, in its scope.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+# The libraries of ours that one needs, itself included, as the rooms tell it.
+function(ddprun_own_libraries result root)
+  set(found "")
+  set(open ${root})
+  while(open)
+    list(POP_FRONT open library)
+    if(library IN_LIST found)
+      continue()
+    endif()
+    list(APPEND found ${library})
+    get_target_property(links ${library} INTERFACE_LINK_LIBRARIES)
+    foreach(link ${links})
+      string(REGEX REPLACE "^\\$<LINK_ONLY:(.*)>$" "\\1" link ${link})
+      if(TARGET ${link} AND link MATCHES "^ddprun_")
+        list(APPEND open ${link})
+      endif()
+    endforeach()
+  endwhile()
+  set(${result} ${found} PARENT_SCOPE)
+endfunction()
+
+# The objects serve the programs of this build, too. Nobody replaces a function of a shared library by one of his own,
+# so position-independent code costs nothing that counts.
+ddprun_own_libraries(own ddprun_trainer)
+set(objects "")
+foreach(library ${own})
+  get_target_property(type ${library} TYPE)
+  if(type STREQUAL "STATIC_LIBRARY")
+    set_property(TARGET ${library} PROPERTY POSITION_INDEPENDENT_CODE ON)
+    target_compile_options(${library} PRIVATE -fno-semantic-interposition)
+    # What a program does before main() is not for a library: standard_streams.cc.
+    list(APPEND objects $<FILTER:$<TARGET_OBJECTS:${library}>,EXCLUDE,standard_streams> ${${library}_KERNELS})
+  endif()
+endforeach()
+
+# The headers of the rooms of trainer/ that are in it, with their includes written for outside. They are made anew when
+# one of the repository changes.
+set(headers ${CMAKE_CURRENT_BINARY_DIR}/include)
+get_property(rooms GLOBAL PROPERTY DDPRUN_ROOMS)
+list(TRANSFORM rooms REPLACE "=.*" "")
+list(FILTER rooms INCLUDE REGEX "^trainer/")
+set(folders "")
+foreach(room ${rooms})
+  ddprun_room_target(library ${room})
+  if(library IN_LIST own)
+    list(APPEND folders ${room})
+  endif()
+endforeach()
+list(JOIN folders "," rooms)
+file(GLOB sources ${PROJECT_SOURCE_DIR}/trainer/*/*.h ${PROJECT_SOURCE_DIR}/base/*.h ${PROJECT_SOURCE_DIR}/proto/*.h)
+add_custom_command(OUTPUT ${headers}/stamp
+  COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DROOMS=${rooms} -DTO=${headers}/ddprun
+          -P ${CMAKE_CURRENT_SOURCE_DIR}/package/public_headers.cmake
+  COMMAND ${CMAKE_COMMAND} -E touch ${headers}/stamp
+  DEPENDS ${sources} ${CMAKE_CURRENT_SOURCE_DIR}/package/public_headers.cmake
+  COMMENT "headers of ddprun::trainer" VERBATIM)
+add_custom_target(ddprun_trainer_headers ALL DEPENDS ${headers}/stamp)
+
+# What the objects call besides. Users of the shared library need none of it.
+set(needs gloo ${CMAKE_DL_LIBS})
+if(DDPRUN_CUDA)
+  list(APPEND needs CUDA::cudart_static)
+endif()
+foreach(kind STATIC SHARED)
+  string(TOLOWER ${kind} name)
+  set(library ddprun_trainer_${name})
+  add_library(${library} ${kind} ${objects})
+  add_dependencies(${library} ddprun_trainer_headers)
+  target_include_directories(${library} INTERFACE $<BUILD_INTERFACE:${headers}> $<INSTALL_INTERFACE:include>)
+  target_compile_features(${library} INTERFACE cxx_std_20)
+  target_link_libraries(${library} PUBLIC Boost::headers Threads::Threads PRIVATE ${needs})
+  set_target_properties(${library} PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME ddprun_trainer EXPORT_NAME trainer
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+endforeach()
+# The CUDA runtime in it is nobody else's business; and what is missing is found here, not by a user.
+target_link_options(ddprun_trainer_shared PRIVATE -Wl,--exclude-libs,ALL)
+if(NOT DDPRUN_SANITIZE)
+  target_link_options(ddprun_trainer_shared PRIVATE -Wl,-z,defs)
+endif()
+
+# Inside another project: the kind that the project builds.
+if(BUILD_SHARED_LIBS)
+  add_library(ddprun::trainer ALIAS ddprun_trainer_shared)
+  set(other ddprun_trainer_static)
+else()
+  add_library(ddprun::trainer ALIAS ddprun_trainer_static)
+  set(other ddprun_trainer_shared)
+endif()
+if(NOT DDPRUN_INSTALL)
+  set_target_properties(${other} PROPERTIES EXCLUDE_FROM_ALL ON)
+  return()
+endif()
+
+set(config ${CMAKE_INSTALL_LIBDIR}/cmake/ddprun)
+foreach(name static shared)
+  install(TARGETS ddprun_trainer_${name} EXPORT ddprun_trainer_${name} COMPONENT trainer)
+  install(EXPORT ddprun_trainer_${name} NAMESPACE ddprun:: FILE ddprun-trainer-${name}.cmake DESTINATION ${config}
+    COMPONENT trainer)
+endforeach()
+install(DIRECTORY ${headers}/ddprun DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT trainer)
+configure_package_config_file(package/ddprun-config.cmake.in package/ddprun-config.cmake INSTALL_DESTINATION ${config})
+write_basic_package_version_file(package/ddprun-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/package/ddprun-config.cmake
+  ${CMAKE_CURRENT_BINARY_DIR}/package/ddprun-config-version.cmake DESTINATION ${config} COMPONENT trainer)
+
+# pkg-config: ddprun-trainer is the shared library, ddprun-trainer-static the archive with all that it needs.
+file(RELATIVE_PATH to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+set(static_needs "-lgloo -pthread -ldl")
+if(DDPRUN_CUDA)
+  get_target_property(cudart CUDA::cudart_static IMPORTED_LOCATION)
+  string(APPEND static_needs " ${cudart} -lrt")
+endif()
+foreach(name static shared)
+  if(name STREQUAL "static")
+    set(file ddprun-trainer-static)
+    set(libraries "\${libdir}/libddprun_trainer.a ${static_needs}")
+  else()
+    set(file ddprun-trainer)
+    set(libraries "-L\${libdir} -lddprun_trainer")
+  endif()
+  configure_file(package/ddprun-trainer.pc.in package/${file}.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/package/${file}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+    COMPONENT trainer)
+endforeach()

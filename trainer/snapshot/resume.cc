@@ -1,0 +1,110 @@
+// Which snapshot a job resumes from: the choice among the snapshots of a folder, and how all ranks
+// learn of it.
+#include <limits>
+
+#include "trainer/snapshot/snapshot.h"
+
+namespace ddprun::trainer {
+namespace {
+
+// If all snapshots are damaged, the job ends with an error. Beginning anew would silently give up
+// the work that they hold.
+Error none_readable(std::size_t count, const std::string& folder) {
+    return {ErrorCode::malformed, "none of the " + std::to_string(count) + " snapshots in " +
+                                      folder +
+                                      " can be read; to begin anew, use another folder or empty "
+                                      "this one"};
+}
+
+std::string skipped(const std::string& path, const Error& why) {
+    return "snapshot " + path + " is skipped: " + why.sentence();
+}
+
+}  // namespace
+
+Result<std::optional<Snapshot>> SnapshotFolder::load_newest() {
+    if (auto done = take_over(); !done) return done.error();
+    for (const auto& name : usable_) {
+        auto snapshot = load(name);
+        if (snapshot) {
+            proven_ = name;
+            return std::optional<Snapshot>(std::move(*snapshot));
+        }
+        // A later loader may have removed it. Then the folder is that loader's, and this process
+        // must not resume.
+        if (auto ours = check_turn(); !ours) return ours.error();
+        warn_(skipped(path(name.manifest()), snapshot.error()));
+    }
+    if (!usable_.empty()) return none_readable(usable_.size(), folder_);
+    if (base_.empty()) return std::optional<Snapshot>();
+    auto snapshot = newest_in(base_, warn_);
+    if (!snapshot) return snapshot.error();
+    snapshot->from_base = true;
+    return std::optional<Snapshot>(std::move(*snapshot));
+}
+
+// A loader without a turn of its own: it chooses as the next one would.
+Result<Snapshot> SnapshotFolder::newest_in(const std::string& folder, Warn warn) {
+    const SnapshotFolder there({}, folder, 1, std::move(warn), {});
+    auto files = list_folder(folder);
+    if (!files) return files.error();
+    const auto usable = there.usable_in(*files, std::numeric_limits<std::int64_t>::max());
+    for (const auto& name : usable) {
+        auto snapshot = there.load(name);
+        if (snapshot) return snapshot;
+        there.warn_(skipped(there.path(name.manifest()), snapshot.error()));
+    }
+    if (!usable.empty()) return none_readable(usable.size(), folder);
+    return Error(ErrorCode::not_found, "the folder " + folder + " has no snapshot");
+}
+
+Result<Snapshot> SnapshotFolder::load_from_base(const SnapshotName& name) const {
+    auto snapshot = SnapshotFolder({}, base_, 1, warn_, {}).load(name);
+    if (snapshot) snapshot->from_base = true;
+    return snapshot;
+}
+
+namespace {
+
+// Rank 0's choice as a word in the store: a manifest's file name, the same after "base ", "none",
+// or "error <sentence>".
+constexpr std::string_view kBase = "base ";
+
+std::string describe_choice(const Result<std::optional<Snapshot>>& chosen) {
+    if (!chosen) return "error " + chosen.error().sentence();
+    if (!*chosen) return "none";
+    return ((*chosen)->from_base ? std::string(kBase) : "") + (*chosen)->manifest.name.manifest();
+}
+
+}  // namespace
+
+Result<std::optional<Snapshot>> resume(const Context& context, Store& store, SnapshotFolder& folder,
+                                       std::chrono::milliseconds timeout) {
+    // A job may resume from several folders: each choice has a key of its own.
+    auto number = next_of_kind(store, "resume", context.rank);
+    if (!number) return number.error();
+    const std::string key = "resume/" + std::to_string(*number);
+    if (context.is_first()) {
+        // An error is published too. The other ranks would otherwise wait for their whole timeout.
+        auto chosen = folder.load_newest();
+        if (auto done = store.set(key, describe_choice(chosen)); !done) return done.error();
+        return chosen;
+    }
+    auto word = store.get(key, timeout);
+    if (!word) return word.error();
+    if (*word == "none") return std::optional<Snapshot>();
+    const bool from_base = word->starts_with(kBase);
+    auto name = parse_manifest_name(word->substr(from_base ? kBase.size() : 0));
+    if (!name) return Error(ErrorCode::unavailable, "rank 0 could not choose a snapshot: " + *word);
+    // By name and not "the newest": a writer may have completed a newer one by now.
+    auto snapshot = from_base ? folder.load_from_base(*name) : folder.load(*name);
+    if (!snapshot) {
+        return Error(ErrorCode::unavailable,
+                     "rank " + std::to_string(context.rank.value) + " cannot load " + *word +
+                         ", which rank 0 chose: " + snapshot.error().sentence() +
+                         "; is the folder shared by all nodes?");
+    }
+    return std::optional<Snapshot>(std::move(*snapshot));
+}
+
+}  // namespace ddprun::trainer
