@@ -18,6 +18,18 @@ bool GenerationFacts::saved(std::int64_t snapshot, Time at) {
     return note(true);
 }
 
+bool GenerationFacts::saving(Duration took) {
+    if (took <= saving_) return false;
+    saving_ = took;
+    return note(true);
+}
+
+bool GenerationFacts::asked(const LimitsAsked& limits) {
+    if (limits.number <= limits_.number) return false;
+    limits_ = limits;
+    return note(true);
+}
+
 bool GenerationFacts::failed(const std::string& node, const WorkerOutcome& outcome, Time at) {
     // Only a new first failure changes brief(), so only then all nodes need another Ack.
     const bool first = !failure_ || at < failure_.at();
@@ -62,6 +74,8 @@ void GenerationFacts::hear(const Facts& said, Time now) {
     if (said.generation != generation_) return;
     reached(said.reach);
     saved(said.snapshot, said.saved ? now - *said.saved : kLongAgo);
+    saving(said.saving);
+    asked(said.limits);
     for (const NodeFailure& each : said.failures)
         failed(each.node, each.outcome, now - each.outcome.age);
     if (said.interruption) interrupt(*said.interruption, now - said.interrupted);
@@ -83,6 +97,8 @@ Facts GenerationFacts::all(Time now) const {
     facts.stop = stop(now);
     if (led_ > kLongAgo) facts.led = now - led_;
     if (saved_at_ > kLongAgo) facts.saved = std::max(Duration{}, now - saved_at_);
+    facts.saving = saving_;
+    facts.limits = limits_;
     return facts;
 }
 

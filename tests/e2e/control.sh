@@ -204,7 +204,7 @@ wait_until 40 runs_generation '[2-9]' || fail "two nodes do not go on"
 expect_in "$work/ctl.out" '^limits      2 to 3 nodes'
 expect_in "$work/ctl.out" 'restarts    0 of 7 used'
 "$ddpctl" history --ledger="$ledger/$id" >"$work/ctl.out" || fail "no history"
-expect_in "$work/ctl.out" 'generation 1: .*; limits set with ddpctl: 2 to 3 nodes, 7 restarts$'
+expect_in "$work/ctl.out" 'generation 1: .*; limits set by alice@.*: 2 to 3 nodes, 7 restarts$'
 wait_until 60 trains || fail "no training"
 
 say "a stop after a snapshot"

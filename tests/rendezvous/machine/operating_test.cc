@@ -245,8 +245,7 @@ TEST(Operating, LimitsAreSaidAndShown) {
                 AllOf(Contains("note: alice@login1 has set limits with ddpctl: 1 to 3 nodes, 0 of "
                                "7 restarts used"),
                       Contains("answer: done: from now on: 1 to 3 nodes, 0 of 7 restarts used; "
-                               "generation 0 goes on as it is (ddpctl restart ends it), and if the "
-                               "leader is lost before the next generation, ask again")));
+                               "generation 0 goes on as it is (ddpctl restart ends it)")));
     const JobStatus job = s.status(2);
     EXPECT_EQ(job.min_nodes, 1);
     EXPECT_EQ(job.max_nodes, 3);
@@ -261,12 +260,12 @@ TEST(Operating, ASmallerMaxEndsNothingAndHoldsFromTheNextGenerationOn) {
     Script s(limits(2, 3));
     three_run(s);
     EXPECT_THAT(s.step(2, asks(nodes(2, 2))),
-                ElementsAre(HasSubstr("note: "), HasSubstr("answer: done")));
+                AllOf(Contains(HasSubstr("note: alice")), Contains(HasSubstr("answer: done"))));
     EXPECT_TRUE(s.status(2).runs);
     s.step(3, asks(kRestart0));
     for (int i = 1; i <= 3; ++i) s.vows(3.1, i, 0);
     EXPECT_THAT(names(s.creating().assignment), "1 {a b}");
-    EXPECT_EQ(s.creating().limits, (OperatorLimits{2, 2, {}}));
+    EXPECT_EQ(s.creating().limits, (OperatorLimits{2, 2, {}, "alice@login1"}));
 }
 
 // With --on-join=spare the world keeps its size, but not above MAX.
@@ -299,7 +298,7 @@ TEST(Operating, ASmallerMinEndsAWait) {
     s.vows(2.1, 1, 0);
     EXPECT_THAT(s.beat(5, 1), Not(Contains(HasSubstr("create"))));
     EXPECT_THAT(s.step(5.1, asks(nodes(1, 2))), Contains(HasSubstr("create 1: generation 1 {a}")));
-    EXPECT_EQ(s.creating().limits, (OperatorLimits{1, 2, {}}));
+    EXPECT_EQ(s.creating().limits, (OperatorLimits{1, 2, {}, "alice@login1"}));
 }
 
 // Restarts that were not foreseen are allowed, or no more of them.
@@ -336,6 +335,32 @@ TEST(Operating, LimitsAreKnownToTheNextLeader) {
     EXPECT_EQ(job.min_nodes, 1);
     EXPECT_EQ(job.max_nodes, 2);
     EXPECT_EQ(job.max_restarts, 9);
+}
+
+// The leader is lost before any entry has them. Each node that it has told tells the next one.
+TEST(Operating, LimitsThatNoEntryHasReachTheNextLeader) {
+    Script first(limits(2, 3));
+    three_run(first);
+    EXPECT_THAT(first.step(2, asks(nodes(1, 2))), Contains(HasSubstr("2: Ack")));
+    const Facts known = first.told(2);
+    EXPECT_EQ(known.limits, (LimitsAsked{1, {1, 2, {}, "alice@login1"}}));
+
+    Machine next(Script::config(limits(2, 3)), at(0));
+    next.step(at(0), Lead{{node("leader"), "leader", 1}});
+    next.step(at(0), LedgerRead{{first.creating()}});
+    EXPECT_EQ(next.status(at(1)).min_nodes, 2);
+    const auto joins = [&](double now, int session, const char* name) {
+        next.step(at(now), Came{Session{session}, Hello{"job", node(name), "1", 0}});
+        Join join{offer(), Beat{.number = 1}};
+        join.facts = known;
+        return Script::lines(next.step(at(now), Came{Session{session}, join}));
+    };
+    EXPECT_THAT(joins(1, 1, "b"),
+                Contains("note: limits that alice@login1 has set with ddpctl are taken over from "
+                         "the leader before: 1 to 2 nodes, 0 of 3 restarts used"));
+    EXPECT_EQ(next.status(at(2)).min_nodes, 1);
+    EXPECT_EQ(next.status(at(2)).max_nodes, 2);
+    EXPECT_THAT(joins(2, 2, "c"), Not(Contains(HasSubstr("limits that")))) << "nothing new";
 }
 
 // While an entry is on its way nobody knows whether it has them.
