@@ -30,8 +30,8 @@ struct ProgressReport {
     Duration saving{-1};
 };
 
-// Sums up what the snapshots of one worker have taken from its training. A worker repeats the newest
-// snapshot with its time in each line; it counts once.
+// Sums up what the snapshots of one worker have taken from its training. A worker repeats the
+// newest snapshot with its time in each line; it counts once.
 class SavingTime {
   public:
     void hear(const ProgressReport& report);

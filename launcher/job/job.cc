@@ -140,7 +140,7 @@ class Job {
             auto begun = ledger_.begin(config, [this] { tell_secrets_the_folder(); });
             if (!begun) return begun;
         }
-        pointer_.write(point, voice_.log());
+        pointer_.write(point, input_.host.local_addresses, voice_.log());
         service_.emplace(
             loop_, std::move(point.listener), std::move(config), ledger_.ledger(),
             [this](const Note& note) { say_as_leader(note); },

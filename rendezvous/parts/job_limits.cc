@@ -6,8 +6,10 @@ namespace {
 
 // What `over` says replaces what `base` says.
 void lay(OperatorLimits& base, const OperatorLimits& over) {
-    if (over.min_nodes) base.min_nodes = over.min_nodes;
-    if (over.max_nodes) base.max_nodes = over.max_nodes;
+    if (over.min_nodes && over.max_nodes) {
+        base.min_nodes = over.min_nodes;
+        base.max_nodes = over.max_nodes;
+    }
     if (over.max_restarts) base.max_restarts = over.max_restarts;
     if (!over.by.empty()) base.by = over.by;
 }

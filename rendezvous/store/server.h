@@ -2,9 +2,9 @@
 // the replies.
 //
 // Thread: everything happens on the thread that runs the acceptor's io_context, callbacks too. Only
-// contacts(), last_request(), stop_timing(), operations() and waiters() may be called from any thread. Construct, start(),
-// stop() and destroy on that thread, or while it does not run. The io_context must outlive the
-// server.
+// contacts(), last_request(), stop_timing(), operations() and waiters() may be called from any
+// thread. Construct, start(), stop() and destroy on that thread, or while it does not run. The
+// io_context must outlive the server.
 //
 // Garbage, slowness or death of one connection closes that connection and no other. Names of peers
 // are never looked up. A connection is never closed for being idle: workers are silent for days.
@@ -108,9 +108,10 @@ class Server : private SessionOwner {
     std::atomic<std::uint64_t> contacts_{0};
     std::atomic<bool> timing_{true};
     std::atomic<Duration::rep> last_request_{0};
-    std::atomic<std::int64_t> operations_{0}, waiters_{0};  // written by the loop thread only
-    std::uint64_t arrivals_ = 0;                            // of processes that say so
-    bool full_ = false;                                     // already reported
+    // Written by the loop's thread only.
+    std::atomic<std::int64_t> operations_{0}, waiters_{0};
+    std::uint64_t arrivals_ = 0;     // of processes that say so
+    bool full_ = false;              // already reported
     Time minute_ends_{};             // the minute whose ended sessions are counted
     int ends_in_minute_ = 0;         // sessions that did not end in good order
     std::uint64_t descriptors_ = 0;  // that this process may have

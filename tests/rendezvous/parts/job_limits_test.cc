@@ -34,8 +34,8 @@ TEST(JobLimits, AnotherLeadersEntryReplacesWhatWasRecorded) {
     EXPECT_EQ(job.now().max_nodes, 4);
 }
 
-// A leader is lost before any entry has what it was asked. Every node says it to the next one, which
-// may have been asked something meanwhile.
+// A leader is lost before any entry has what it was asked. Every node says it to the next one,
+// which may have been asked something meanwhile.
 TEST(JobLimits, WhatALostLeaderWasAskedHolds) {
     JobLimits lost(limits(2, 4, 3)), next(limits(2, 4, 3));
     lost.set({.min_nodes = {}, .max_nodes = {}, .max_restarts = 5, .by = "alice"});
