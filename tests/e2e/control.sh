@@ -347,7 +347,7 @@ join one 60
 expect_code 143
 expect_nothing_left 5
 
-say "a job of one node with its ledger in memory answers, too, where it was started; without a secret it says what to do"
+say "a job of one node with its ledger in memory answers where it was started; without a secret it says what to do"
 cd "$work/here"
 id=$mark.9
 memory() { HOST_NAME=n1 start "$1" --nnodes=1 --rdzv-id="$id" --ledger=memory "${@:2}"; } # name, options…

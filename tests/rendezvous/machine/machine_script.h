@@ -182,6 +182,15 @@ class Script {
         beats_[session].snapshot = step;
         return beat(now, session);
     }
+    // What all snapshots of its workers have taken from training.
+    Lines saves(double now, int session, Duration all) {
+        beats_[session].saving = all;
+        return beat(now, session);
+    }
+    Lines uses(double now, int session, const Usage& usage) {
+        beats_[session].usage = usage;
+        return beat(now, session);
+    }
     Lines is_at(double now, int session, std::int64_t step) {
         beats_[session].step = step;
         return beat(now, session);

@@ -415,6 +415,46 @@ TEST(Status, NamesTheNodeThatHasNotCalled) {
     EXPECT_EQ(of(s.status(2), "n16").why, "its connection is lost");
 }
 
+// Of the nodes that are connected. Only numbers of this kind change while a job trains, and nobody
+// who watches it is told of each.
+TEST(Status, SumsUpWhatTheNodesUse) {
+    Script s(limits(1, 3));
+    three_run(s);
+    s.uses(2, 1, {.memory = 50, .log_bytes = 10, .store_operations = 5, .store_waiters = 1});
+    s.uses(2, 2, {.memory = 70, .log_bytes = 20, .store_operations = 6, .store_waiters = 2});
+    const JobStatus before = s.status(2);
+    EXPECT_EQ(before.usage.largest_memory, 70);
+    EXPECT_EQ(before.usage.log_bytes, 30);
+    EXPECT_EQ(before.usage.store_operations, 11);
+    EXPECT_EQ(before.usage.store_waiters, 3);
+    s.uses(2.1, 1, {.memory = 55, .log_bytes = 11, .store_operations = 5, .store_waiters = 1});
+    EXPECT_EQ(s.status(2.1).usage.log_bytes, 31);
+    EXPECT_EQ(s.status(2.1), before);
+    s.step(2.2, ConnectionLost{Session{2}});
+    EXPECT_EQ(s.status(2.2).usage.largest_memory, 55);
+    EXPECT_EQ(s.status(2.2).usage.store_waiters, 1);
+}
+
+// Of the nodes' snapshots, the one whose training has lost most by them counts. A failure takes the
+// rest of its time from training.
+TEST(Operating, SavingIsAPartOfTheTimeInTheNextEntry) {
+    Script s(limits(2, 2));
+    s.both_run();
+    for (const int session : {1, 2})
+        s.marks(2, session, 0,
+                {{RestartPhase::started, 1.0},
+                 {RestartPhase::contact, 1.1},
+                 {RestartPhase::progress, 1.5}});
+    s.saves(3, 1, sec(0.3));
+    s.saves(3, 2, sec(0.2));
+    s.fails(4, 1, 0, exited(0, 1));
+    s.vows(4.1, 1, 0);
+    s.vows(4.1, 2, 0);
+    EXPECT_TRUE(s.creating().makes_generation());
+    EXPECT_EQ(s.creating().time.spent.saving, sec(0.3));
+    EXPECT_GT(s.creating().time.spent.training, sec(2));
+}
+
 // Enough nodes are here, and nobody is named: the last call runs.
 TEST(Status, TellsThatMoreNodesMayCome) {
     Script s(limits(1, 4));
