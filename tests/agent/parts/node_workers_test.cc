@@ -35,9 +35,9 @@ TEST(NodeWorkers, SaysWhenTheLastOneHasStartedAndEnded) {
 // They save at the same time, so the one that has lost most by it counts.
 TEST(NodeWorkers, TellsTheLongestTimeOfSaving) {
     NodeWorkers workers(2, 0);
-    workers.saving(0, sec(3));
-    workers.saving(1, sec(5));
-    workers.saving(1, sec(4));
+    workers.saving(0, sec(5));
+    workers.saving(0, sec(4));
+    workers.saving(1, sec(3));
     EXPECT_EQ(told(workers, 10).saving, sec(5));
 }
 

@@ -48,6 +48,9 @@ TEST(JobLimits, WhatALostLeaderWasAskedHolds) {
     EXPECT_EQ(next.set({.min_nodes = {}, .max_nodes = {}, .max_restarts = 7}).number, 3);
     EXPECT_FALSE(next.hear(told)) << "what was asked later counts";
     EXPECT_EQ(next.now().max_restarts, 7);
+    // A node may say anything: half of a pair would be a MIN above MAX.
+    EXPECT_FALSE(next.hear({9, {.min_nodes = 4, .max_nodes = {}, .max_restarts = {}, .by = {}}}));
+    EXPECT_EQ(next.now().min_nodes, 1);
     // An entry has them: nothing is left to be told, and nothing changes.
     next.stand(next.to_record());
     EXPECT_EQ(next.set({}).limits, OperatorLimits{});
