@@ -11,7 +11,10 @@ bool GenerationFacts::reached(Reach reach) {
     return note(true);
 }
 
+// A Beat says of which step the snapshot is, and comes up to a period later. The node's facts say
+// when it was, and come with its next Join.
 bool GenerationFacts::saved(std::int64_t snapshot, Time at) {
+    if (snapshot == snapshot_ && at > kLongAgo) saved_at_ = std::min(saved_at_, at);
     if (snapshot <= snapshot_) return false;
     snapshot_ = snapshot;
     saved_at_ = at;

@@ -63,6 +63,17 @@ TEST(GenerationFacts, AreKnownToWhoHearsThem) {
     EXPECT_EQ(heard.led(), at(1009));
 }
 
+// The Beat that tells of it comes later than it was; what is lost since then must not look less.
+TEST(GenerationFacts, ASnapshotIsAsOldAsItsNodeSays) {
+    GenerationFacts facts(g);
+    EXPECT_TRUE(facts.saved(30, at(5)));
+    EXPECT_FALSE(facts.saved(30, at(4)));
+    EXPECT_EQ(facts.saved_at(), at(4));
+    EXPECT_FALSE(facts.saved(30, at(6)));
+    EXPECT_FALSE(facts.saved(30, kLongAgo)) << "a node that does not know when";
+    EXPECT_EQ(facts.saved_at(), at(4));
+}
+
 // After the loss of a leader all nodes join anew and say the same facts, some twice. The order must
 // not decide which failure counts as the first. Facts of another generation must not mix in, since
 // restarts are counted per generation.
