@@ -67,10 +67,11 @@ struct Request {
 
 // What the keeper reports.
 enum class ReplyKind : std::uint32_t {
-    forked,   // the program runs: id, pid; descriptor: pidfd, if the kernel has them
-    failed,   // it could not be started: id, error (errno), stage
-    exited,   // a worker was reaped: pid, wait_status, time_ns
-    stopped,  // a worker at a terminal was stopped: pid, wait_status (the signal)
+    forked,     // the program runs: id, pid; descriptor: pidfd, if the kernel has them
+    failed,     // it could not be started: id, error (errno), stage
+    exited,     // a worker was reaped: pid, wait_status, time_ns
+    stopped,    // a worker at a terminal was stopped: pid, wait_status (the signal)
+    signalled,  // a worker has sent the keeper a signal that is meant for ddprun: wait_status
     swept,    // nothing is left: id; with `give_time`: count, and pid and name of the first of them
     passed,   // the deadline has passed; ddprun must answer with `noticed`
     expired,  // after `passed`: everything is killed
