@@ -39,6 +39,7 @@ struct Operators::State : std::enable_shared_from_this<State> {
 
     std::string why_not(const Link& link, const Operate& who, const Served& by) const;
     void say_refused(const std::string& by, const std::string& why);
+    void say_not_served(const Error& why) const;
     void start();
     void admit(Tunnel::Socket socket, const Operate& who, std::string key);
     void gone(std::int64_t number, const std::string& by, const Error& why);
@@ -81,6 +82,10 @@ void Operators::State::say_refused(const std::string& by, const std::string& why
     if (said.allowed) log({Note::Level::warn, "refused operator " + by + ": " + why});
 }
 
+void Operators::State::say_not_served(const Error& why) const {
+    log({Note::Level::warn, "an operator cannot be served: " + why.sentence()});
+}
+
 void Operators::State::start() {
     if (server) return;
     // gRPC is never shut down: with the last server it would wait up to 10 s for a poll of its own,
@@ -102,19 +107,18 @@ void Operators::State::start() {
 void Operators::State::admit(Tunnel::Socket socket, const Operate& who, std::string key) {
     if (is_closed) return;
     auto pair = socket_pair();
-    if (!pair)
-        return log({Note::Level::warn, "an operator cannot be served: " + pair.error().sentence()});
-    start();
+    if (!pair) return say_not_served(pair.error());
     const std::int64_t number = ++newest;
     const std::string by = printable(who.as.node.name);
+    auto tunnel = Tunnel::begin(std::move(socket), Tunnel::Side::served, std::move(key),
+                                std::move(pair->first),
+                                [weak = weak_from_this(), number, by](const Error& why) {
+                                    if (const auto self = weak.lock()) self->gone(number, by, why);
+                                });
+    if (!tunnel) return say_not_served(tunnel.error());
     log({Note::Level::debug, by + " is connected with ddpctl"});
-    auto tunnel = std::make_unique<Tunnel>(std::move(socket), Tunnel::Side::served, std::move(key),
-                                           std::move(pair->first),
-                                           [weak = weak_from_this(), number, by](const Error& why) {
-                                               if (const auto self = weak.lock())
-                                                   self->gone(number, by, why);
-                                           });
-    connected[number] = {std::move(tunnel), who.this_node};
+    start();
+    connected[number] = {std::move(*tunnel), who.this_node};
     grpc::AddInsecureChannelFromFd(server.get(), pair->second.release());
 }
 
