@@ -8,8 +8,12 @@
 #include <grpcpp/server_posix.h>
 
 #include <algorithm>
+#include <latch>
 #include <map>
+#include <system_error>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/line_limit.h"
 #include "base/printable.h"
@@ -30,6 +34,24 @@ constexpr int kRequestsAtOnce = 16;
 // An operator's host may vanish without a word.
 constexpr int kPingEach = 30'000, kPingAnswered = 20'000;  // ms
 constexpr int kPingsAllowedEach = 5'000;                   // ms; from operators
+// More than gRPC takes with its first calls (8, and for moments 14).
+constexpr int kServerThreads = 16;
+
+// gRPC starts its threads when it begins to serve. One that it does not get it never asks for again,
+// and then it answers nobody any more.
+bool threads_to_be_had(int count) {
+    std::latch done(1);
+    std::vector<std::jthread> threads;
+    bool all = true;
+    try {
+        while (static_cast<int>(threads.size()) < count)
+            threads.emplace_back([&done] { done.wait(); });
+    } catch (const std::system_error&) {
+        all = false;
+    }
+    done.count_down();
+    return all;
+}
 
 }  // namespace
 
@@ -71,6 +93,10 @@ std::string Operators::State::why_not(const Link& link, const Operate& who,
     if (connected.size() + coming >= kOperators)
         return std::to_string(kOperators) +
                " operators are connected to this node; end one of them";
+    if (!server && !threads_to_be_had(kServerThreads))
+        return "no thread is to be had on its host (ulimit -u, the pids limit of the cgroup), so "
+               "it "
+               "answers no operator; try again when there is one";
     return {};
 }
 
