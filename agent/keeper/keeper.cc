@@ -19,6 +19,7 @@
 #include "agent/keeper/killing.h"
 #include "agent/keeper/terminal.h"
 #include "base/system/boot_clock.h"
+#include "base/system/signal_state.h"
 
 namespace ddprun::agent {
 
@@ -34,12 +35,6 @@ namespace {
 // either: something on this host kills it, or it cannot run there.
 constexpr int kShortLives = 5;
 constexpr Duration kShortLife = std::chrono::seconds{10};
-
-bool has_handler(int signal) {
-    struct sigaction now {};
-    return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler != SIG_DFL &&
-           now.sa_handler != SIG_IGN;
-}
 
 }  // namespace
 
