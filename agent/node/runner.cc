@@ -101,6 +101,7 @@ void Runner::start() {
                             heed_terminal(status);
                             if (workers_) workers_->exited(pid, status, at);
                         },
+                    .signalled = [this](int number) { signal(number); },
                     .survivor = [this](const Survivor& survivor) { on_survivor(survivor); },
                     .expired = [this] { post(Tick{}); },
                     .frozen = [this] { post(KeeperFrozen{}); },

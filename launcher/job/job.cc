@@ -14,6 +14,7 @@
 #include "base/printable.h"
 #include "base/system/boot_clock.h"
 #include "base/system/random_bytes.h"
+#include "base/system/signal_state.h"
 #include "launcher/job/event_program.h"
 #include "launcher/job/failure_outlets.h"
 #include "launcher/job/job_config.h"
@@ -45,12 +46,6 @@ Ending failed(const Error& error) {
     return rendezvous::ended(
         ours ? rendezvous::Verdict::internal : rendezvous::Verdict::unavailable,
         ours ? kInternalCode : kUnavailableCode, error.sentence());
-}
-
-// Whether our caller has this signal ignored, as nohup does with SIGHUP.
-bool is_ignored(int signal) {
-    struct sigaction now {};
-    return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
 // One job on this node. The members at the end stand in the order in which they are made; the
