@@ -212,6 +212,8 @@ TEST(Successor, OfOneNodeSaysAtOnceThatItWaitsForAnEarlierRun) {
     EXPECT_THAT(said, Contains(AllOf(HasSubstr("an earlier ddprun has begun generation 4 on a, "),
                                      HasSubstr("; this job waits for "),
                                      HasSubstr(" (--join-timeout) and then ends."))));
+    const Beat vow{.number = 2, .floor = Generation{4}};
+    machine.step(at(3.3), Came{Session{1}, vow});
     EXPECT_THAT(machine.status(at(4)).waiting_for, HasSubstr("an earlier ddprun"));
     EXPECT_THAT(rendezvous::Script::lines(machine.step(at(9), Tick{})), IsEmpty());
 }

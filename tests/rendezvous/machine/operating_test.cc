@@ -438,7 +438,7 @@ TEST(Status, SumsUpWhatTheNodesUse) {
 // Of the nodes' snapshots, the one whose training has lost most by them counts. A failure takes the
 // rest of its time from training.
 TEST(Operating, SavingIsAPartOfTheTimeInTheNextEntry) {
-    Script s(limits(2, 2));
+    Script s(limits(2, 2, 1));
     s.both_run();
     for (const int session : {1, 2})
         s.marks(2, session, 0,
