@@ -126,6 +126,10 @@ def lines_of(model, name):
                for line in text.splitlines())
 
 
+def has_torch():
+    return subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode == 0
+
+
 def present(model, wanted):
     """The subjects that were asked for and are there."""
     found = []
@@ -137,7 +141,7 @@ def present(model, wanted):
         program = PROGRAMS[model].get(name, ("", ""))[0]
         if name in (RAW, LIBTORCH) and not (BIN / program).exists():
             note(f"no {BIN / program}: build the target {program}")
-        elif name not in (RAW, LIBTORCH) and subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode:
+        elif name not in (RAW, LIBTORCH) and not has_torch():
             note(f"{PYTHON} has no torch ($PT_PYTHON)")
         else:
             found.append(name)
