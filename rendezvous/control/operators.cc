@@ -37,8 +37,8 @@ constexpr int kPingsAllowedEach = 5'000;                   // ms; from operators
 // More than gRPC takes with its first calls (8, and for moments 14).
 constexpr int kServerThreads = 16;
 
-// gRPC starts its threads when it begins to serve. One that it does not get it never asks for again,
-// and then it answers nobody any more.
+// gRPC starts its threads when it begins to serve. One that it does not get it never asks for
+// again, and then it answers nobody any more.
 bool threads_to_be_had(int count) {
     std::latch done(1);
     std::vector<std::jthread> threads;
