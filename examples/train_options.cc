@@ -26,6 +26,7 @@ const char kTrainHelp[] =
     "  --loss-scale X        with float16: the first scale of the loss (65536)\n"
     "  --bucket-kib N        gradients that travel together (25600; the first 1024 at most)\n"
     "  --seed N              of weights, made data and order (1)\n"
+    "  --loader-threads N    threads that put batches together ahead of the training (1)\n"
     "  --snapshot-dir DIR    write snapshots here, and resume from the newest valid one\n"
     "  --snapshot-every N    steps between snapshots (20); --snapshot-keep N: how many to keep "
     "(3)\n"
@@ -73,6 +74,7 @@ const std::map<std::string, Setter<TrainOptions>>& setters() {
         {"--bucket-kib", number(&O::bucket_kib, 1, 1e6)},
         {"--seed", number(&O::seed, 0, 1e19)},
         {"--data", text(&O::data)},
+        {"--loader-threads", number(&O::loader_threads, 1, 1000)},
         {"--snapshot-dir", text(&O::snapshot_dir)},
         {"--snapshot-every", number(&O::snapshot_every, 1, 1e15)},
         {"--snapshot-keep", number(&O::snapshot_keep, 1, 1e6)},

@@ -28,6 +28,7 @@ struct TrainOptions {
     double loss_scale = 65536;  // at the start; for float16
     int bucket_kib = 25 << 10;  // size of a bucket; the first: at most 1 MiB
     std::uint64_t seed = 1;
+    int loader_threads = 1;
     std::string data;          // a CSV file; empty: generated samples
     std::string snapshot_dir;  // empty: none
     std::int64_t snapshot_every = 20;

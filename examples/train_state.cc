@@ -25,10 +25,10 @@ std::vector<Tensor> tensors_of(Mlp& mlp, const MasterWeights* masters) {
     return tensors;
 }
 
-Metadata words_of(const DistributedSampler& sampler, const EarlyStop& early, std::uint64_t seed) {
-    const auto [epoch, consumed] = sampler.position();
-    Metadata words{
-        {"epoch", text_of(epoch)}, {"consumed", text_of(consumed)}, {"seed", text_of(seed)}};
+Metadata words_of(const SamplerPosition& position, const EarlyStop& early, std::uint64_t seed) {
+    Metadata words{{"epoch", text_of(position.epoch)},
+                   {"consumed", text_of(position.consumed)},
+                   {"seed", text_of(seed)}};
     // Before the first validation there is nothing to save.
     if (early.best()) {
         words["best"] = text_of(*early.best());

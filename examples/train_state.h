@@ -24,7 +24,7 @@ std::vector<ddprun::trainer::Tensor> tensors_of(Mlp& mlp,
                                                 const ddprun::trainer::MasterWeights* masters);
 
 // The part of the state that is stored as text in the manifest.
-ddprun::trainer::Metadata words_of(const ddprun::trainer::DistributedSampler& sampler,
+ddprun::trainer::Metadata words_of(const ddprun::trainer::SamplerPosition& position,
                                    const ddprun::trainer::EarlyStop& early, std::uint64_t seed);
 
 // Puts the state of the snapshot into the tensors, which lie in `memory`, the sampler and the early

@@ -32,6 +32,13 @@ double seconds(std::chrono::nanoseconds time) {
     return std::chrono::duration<double>(time).count();
 }
 
+std::span<float> floats_in(std::span<std::byte> bytes) {
+    return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+std::span<const float> floats_in(const Buffer& buffer) {
+    return {static_cast<const float*>(buffer.data), buffer.count};
+}
+
 }  // namespace
 
 void Training::begin() {
@@ -51,6 +58,22 @@ void Training::begin() {
     if (dtype == DataType::float16)
         scaler_ = or_throw(GradientScaler::make(p_.group, {{.initial = p_.options.loss_scale}}));
     if (!p_.options.snapshot_dir.empty()) resume();
+    loader_ = make_loader();
+}
+
+// Begins at the position to which resume() has brought the sampler.
+std::unique_ptr<DataLoader> Training::make_loader() {
+    LoaderOptions options;
+    options.batch = p_.options.batch;
+    options.threads = p_.options.loader_threads;
+    const auto inputs = static_cast<std::size_t>(p_.data.inputs());
+    const auto load = [data = &p_.data](const Sample& sample,
+                                        const SampleMemory& to) -> ddprun::Result<void> {
+        data->copy(sample.index, floats_in(to[0]), floats_in(to[1]).front());
+        return {};
+    };
+    return or_throw(DataLoader::make(
+        p_.sampler, {{DataType::float32, inputs}, {DataType::float32, 1}}, load, options));
 }
 
 std::vector<Tensor> Training::tensors() {
@@ -109,7 +132,7 @@ Training::End Training::run() {
         const bool last = asked.stop || step_ == p_.options.steps;
         if (last || step_ % p_.options.log_every == 0) log_step();
         const auto every = p_.options.validate_every;
-        if (last || (every ? step_ % every == 0 : p_.sampler.left() == 0)) tell_figures();
+        if (last || (every ? step_ % every == 0 : loader_->left() == 0)) tell_figures();
         if (asked.snapshot > 0) p_.snapshot.begun(asked.snapshot);
         if (writer_ &&
             (last || done() || asked.snapshot > 0 || step_ % p_.options.snapshot_every == 0))
@@ -126,17 +149,18 @@ void Training::step() {
     // Makes steps longer for tests and demonstrations.
     if (p_.options.step_time_ms)
         std::this_thread::sleep_for(std::chrono::milliseconds(p_.options.step_time_ms));
-    if (p_.sampler.left() == 0) p_.sampler.next_epoch();
-    // Before next(), which moves the sampler's position: the rate belongs to the start of the step.
+    if (loader_->left() == 0) loader_->next_epoch();
+    // Before next(), which moves the loader's position: the rate belongs to the start of the step.
     const double rate_now = rate();
-    const Batch batch = p_.data.batch(p_.sampler.next(p_.options.batch));
+    const auto batch = or_throw(loader_->next());
     or_throw(reducer_->zero());
-    const float loss = or_throw(p_.mlp.forward(batch.x, batch.y));
+    const float loss =
+        or_throw(p_.mlp.forward(floats_in(batch.fields[0]), floats_in(batch.fields[1])));
     or_throw(p_.mlp.backward(*reducer_, scaler_ ? static_cast<float>(scaler_->scale()) : 1.0f));
     or_throw(reducer_->finish());
     update(static_cast<float>(rate_now));
     ++step_;
-    const auto samples = static_cast<double>(batch.y.size());
+    const auto samples = static_cast<double>(batch.samples.size());
     // Two means of one loss, because both reports begin anew at different times.
     for (auto* mean : {&loss_, &recent_}) mean->add(static_cast<double>(loss), samples);
     figures_.communication += seconds(reducer_->times().communication);
@@ -164,7 +188,7 @@ double Training::rate() const {
     const auto& o = p_.options;
     const Schedule schedule{static_cast<double>(o.rate), static_cast<double>(o.reference_batch),
                             static_cast<double>(o.warm_up), static_cast<double>(o.cosine_end), 0};
-    const auto at = p_.sampler.position();
+    const auto at = loader_->position();
     const double epochs = static_cast<double>(at.epoch) +
                           static_cast<double>(at.consumed) / static_cast<double>(p_.data.size());
     return rate_at(schedule, epochs, static_cast<double>(o.batch) * p_.context.world_size);
@@ -172,7 +196,7 @@ double Training::rate() const {
 
 // Every rank writes its share, while the next steps run.
 void Training::save() {
-    auto words = words_of(p_.sampler, early_, p_.options.seed);
+    auto words = words_of(loader_->position(), early_, p_.options.seed);
     if (scaler_) words.merge(scaler_->state().words());
     or_throw(writer_->save(step_, views_of(tensors()), std::move(words)));
 }
@@ -196,7 +220,7 @@ void Training::tell_figures() {
     double slowest[] = {figures_.communication, figures_.waited, seconds_now() - told_at_};
     or_throw(p_.group.all_reduce_values(slowest, ReduceOp::max));
     const auto validated = validation();
-    figures_.epoch = p_.sampler.position().epoch;
+    figures_.epoch = loader_->position().epoch;
     figures_.step = step_;
     figures_.world = p_.context.world_size;
     figures_.loss = trained.mean().value_or(0);

@@ -1,11 +1,11 @@
 // The training of `train`: its loop, its figures and its end. main makes the objects that it uses;
 // they outlive it.
 //
-// In a step the sampler deals a batch, backward fills the reducer's buckets, and the reducer
-// averages them over the ranks meanwhile. Then the optimizer updates the parameters with the rate
-// of the schedule. (16-bit parameters have master weights in float32, and float16 a scaled loss.)
-// At the end of the step all ranks agree on whether to stop. A thread writes the snapshots. Thread:
-// one. Errors are thrown as Failures.
+// In a step the sampler deals a batch, which a thread has put together before. Backward fills the
+// reducer's buckets, and the reducer averages them over the ranks meanwhile. Then the optimizer
+// updates the parameters with the rate of the schedule. (16-bit parameters have master weights in
+// float32, and float16 a scaled loss.) At the end of the step all ranks agree on whether to stop. A
+// thread writes the snapshots. Thread: one. Errors are thrown as Failures.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@
 #include "trainer/precision/master_weights.h"
 #include "trainer/snapshot/load_into.h"
 #include "trainer/snapshot/snapshot_writer.h"
-#include "trainer/training/distributed_sampler.h"
+#include "trainer/training/data_loader.h"
 #include "trainer/training/metrics.h"
 #include "trainer/worker/context.h"
 #include "trainer/worker/progress.h"
@@ -61,6 +61,7 @@ class Training {
 
   private:
     void resume();
+    std::unique_ptr<ddprun::trainer::DataLoader> make_loader();
     void step();
     void update(float rate);
     std::vector<ddprun::trainer::Tensor> tensors();
@@ -75,6 +76,7 @@ class Training {
 
     Parts p_;
     std::unique_ptr<ddprun::trainer::GradientReducer> reducer_;
+    std::unique_ptr<ddprun::trainer::DataLoader> loader_;
     std::optional<ddprun::trainer::MasterWeights> masters_;    // of 16-bit parameters
     std::optional<ddprun::trainer::GradientScaler> scaler_;    // with float16
     std::unique_ptr<ddprun::trainer::SnapshotWriter> writer_;  // null without --snapshot-dir

@@ -199,6 +199,20 @@ TEST(Train, RepeatsTheResultOfACompleteJob) {
     EXPECT_EQ(last_line(folder.path() / "b" / "0"), last_line(folder.path() / "a" / "0"));
 }
 
+// Four threads load batches ahead, over the ends of epochs (64 steps each). Neither their number
+// nor a crash with batches loaded ahead changes a bit.
+TEST(Train, LoadsAheadWithoutATrace) {
+    test::TemporaryFolder folder;
+    auto command = train({"--steps=150"});
+    ASSERT_EQ(run_program(2, 0, command, folder.path() / "plain"), Ends({0, 0}));
+    command.insert(command.end(), {"--loader-threads=4", "--snapshot-dir", folder.path() / "s",
+                                   "--crash-at-step=137", "--crash-exit=7"});
+    EXPECT_EQ(run_program(2, 0, command, folder.path() / "g0"), Ends({7, 1}));
+    EXPECT_EQ(run_program(2, 1, command, folder.path() / "g1"), Ends({0, 0}));
+    EXPECT_THAT(test::read_all(folder.path() / "g1" / "0"), HasSubstr("at step 130"));
+    EXPECT_EQ(last_line(folder.path() / "g1" / "0"), last_line(folder.path() / "plain" / "0"));
+}
+
 double loss_in(const std::string& line) { return std::stod(line.substr(line.find('=') + 1)); }
 
 // Parameters, gradients and sums of 16 bits: after 60 steps the loss is within 1 % of the one in
