@@ -19,8 +19,14 @@ const char kTrainHelp[] =
     "  --warm-up X           epochs up to the full rate (0)\n"
     "  --cosine X            the rate falls to 0 by epoch X, as half a cosine (0: it stays)\n"
     "  --clip X              greatest norm of the gradients (0: no limit)\n"
+    "  --dtype NAME          of parameters and gradients: float32, bfloat16 or float16, the last "
+    "two "
+    "on\n"
+    "                        CPUs only (float32); the optimizer always works in float32\n"
+    "  --loss-scale X        with float16: the first scale of the loss (65536)\n"
     "  --bucket-kib N        gradients that travel together (25600; the first 1024 at most)\n"
     "  --seed N              of weights, made data and order (1)\n"
+    "  --loader-threads N    threads that put batches together ahead of the training (1)\n"
     "  --snapshot-dir DIR    write snapshots here, and resume from the newest valid one\n"
     "  --snapshot-every N    steps between snapshots (20); --snapshot-keep N: how many to keep "
     "(3)\n"
@@ -48,6 +54,10 @@ const std::map<std::string, Setter<TrainOptions>>& setters() {
     using ddprun::trainer::Backend;
     static const std::map<std::string, Backend> kBackends{
         {"auto", Backend::automatic}, {"gloo", Backend::gloo}, {"nccl", Backend::nccl}};
+    using ddprun::trainer::DataType;
+    static const std::map<std::string, DataType> kTypes{{"float32", DataType::float32},
+                                                        {"bfloat16", DataType::bfloat16},
+                                                        {"float16", DataType::float16}};
     static const std::map<std::string, Setter<TrainOptions>> kSetters{
         {"--steps", number(&O::steps, 0, 1e15)},
         {"--batch", number(&O::batch, 1, 1e6)},
@@ -59,9 +69,12 @@ const std::map<std::string, Setter<TrainOptions>>& setters() {
         {"--warm-up", number(&O::warm_up, 0, 1e6)},
         {"--cosine", number(&O::cosine_end, 0, 1e6)},
         {"--clip", number(&O::clip, 0, 1e9)},
+        {"--dtype", word(&O::dtype, kTypes)},
+        {"--loss-scale", number(&O::loss_scale, 1, 1e38)},
         {"--bucket-kib", number(&O::bucket_kib, 1, 1e6)},
         {"--seed", number(&O::seed, 0, 1e19)},
         {"--data", text(&O::data)},
+        {"--loader-threads", number(&O::loader_threads, 1, 1000)},
         {"--snapshot-dir", text(&O::snapshot_dir)},
         {"--snapshot-every", number(&O::snapshot_every, 1, 1e15)},
         {"--snapshot-keep", number(&O::snapshot_keep, 1, 1e6)},

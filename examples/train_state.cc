@@ -11,20 +11,24 @@ namespace example {
 using namespace ddprun::trainer;
 
 // The momenta belong to the state: without them the next step would differ.
-std::vector<Tensor> tensors_of(Mlp& mlp) {
+std::vector<Tensor> tensors_of(Mlp& mlp, const MasterWeights* masters) {
     auto all = mlp.parameters();
     for (auto& momentum : mlp.momenta()) all.push_back(std::move(momentum));
+    if (masters)
+        for (auto& master : masters->state()) all.push_back(std::move(master));
     std::vector<Tensor> tensors;
     for (const auto& [name, buffer] : all)
-        tensors.push_back(tensor(name, {buffer.count},
-                                 std::span(static_cast<float*>(buffer.data), buffer.count)));
+        tensors.push_back({name,
+                           buffer.type,
+                           {buffer.count},
+                           {static_cast<std::byte*>(buffer.data), buffer.bytes()}});
     return tensors;
 }
 
-Metadata words_of(const DistributedSampler& sampler, const EarlyStop& early, std::uint64_t seed) {
-    const auto [epoch, consumed] = sampler.position();
-    Metadata words{
-        {"epoch", text_of(epoch)}, {"consumed", text_of(consumed)}, {"seed", text_of(seed)}};
+Metadata words_of(const SamplerPosition& position, const EarlyStop& early, std::uint64_t seed) {
+    Metadata words{{"epoch", text_of(position.epoch)},
+                   {"consumed", text_of(position.consumed)},
+                   {"seed", text_of(seed)}};
     // Before the first validation there is nothing to save.
     if (early.best()) {
         words["best"] = text_of(*early.best());
@@ -33,8 +37,8 @@ Metadata words_of(const DistributedSampler& sampler, const EarlyStop& early, std
     return words;
 }
 
-void restore(const Snapshot& snapshot, std::uint64_t seed, Memory memory, Mlp& mlp,
-             DistributedSampler& sampler, EarlyStop& early) {
+void restore(const Snapshot& snapshot, std::uint64_t seed, Memory memory,
+             const std::vector<Tensor>& tensors, DistributedSampler& sampler, EarlyStop& early) {
     const auto& manifest = snapshot.manifest;
     // Another seed would shuffle the data in another order, and the position would mean other
     // samples.
@@ -43,7 +47,7 @@ void restore(const Snapshot& snapshot, std::uint64_t seed, Memory memory, Mlp& m
                                           " was written with another --seed"));
     LoadOptions options;
     if (memory == Memory::gpu) options.copy = copy_to_gpu();
-    or_throw(load_into(snapshot, tensors_of(mlp), options));
+    or_throw(load_into(snapshot, tensors, options));
     // These are missing before the first validation.
     if (manifest.metadata.contains("best"))
         early.resume(or_throw(value_of<double>(manifest, "best")),
@@ -52,11 +56,11 @@ void restore(const Snapshot& snapshot, std::uint64_t seed, Memory memory, Mlp& m
                              or_throw(value_of<std::int64_t>(manifest, "consumed"))}));
 }
 
-std::vector<float> parameters_on_host(Mlp& mlp, Memory memory) {
-    std::vector<float> values;
+std::vector<std::byte> parameters_on_host(Mlp& mlp, Memory memory) {
+    std::vector<std::byte> values;
     for (const auto& [name, buffer] : mlp.parameters()) {
         const std::size_t begin = values.size();
-        values.resize(begin + buffer.count);
+        values.resize(begin + buffer.bytes());
         if (memory == Memory::gpu)
             or_throw(gpu_copy(values.data() + begin, buffer.data, buffer.bytes()));
         else

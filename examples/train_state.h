@@ -1,36 +1,39 @@
 // What a snapshot of `train` holds, and how a training resumes from it.
 //
-// Tensors: parameters and momenta. Text: epoch, position in the data, seed, and the state of early
-// stopping. The step is part of the snapshot's name. With these a training continues with the same
-// bits, also in the middle of an epoch. With another number of ranks it continues with the samples
-// that are left. All random numbers are functions of the seed and a place, so no generator's state
-// is saved.
+// Tensors: parameters and momenta; of 16-bit parameters also the master weights. Text: epoch,
+// position in the data, seed, and the state of early stopping. The step is part of the snapshot's
+// name. With these a training continues with the same bits, also in the middle of an epoch. With
+// another number of ranks it continues with the samples that are left. All random numbers are
+// functions of the seed and a place, so no generator's state is saved.
 //
 // Errors are thrown as Failures: usage, for a snapshot of another model, other data or another
 // seed.
 #pragma once
 
 #include "examples/mlp.h"
+#include "trainer/precision/master_weights.h"
 #include "trainer/snapshot/load_into.h"
 #include "trainer/training/distributed_sampler.h"
 #include "trainer/training/metrics.h"
 
 namespace example {
 
-// Views of the model's own memory (host or GPU). They are valid as long as the model.
-std::vector<ddprun::trainer::Tensor> tensors_of(Mlp& mlp);
+// Views of the model's own memory (host or GPU). They are valid as long as the model. `masters`:
+// null for a model in float32.
+std::vector<ddprun::trainer::Tensor> tensors_of(Mlp& mlp,
+                                                const ddprun::trainer::MasterWeights* masters);
 
 // The part of the state that is stored as text in the manifest.
-ddprun::trainer::Metadata words_of(const ddprun::trainer::DistributedSampler& sampler,
+ddprun::trainer::Metadata words_of(const ddprun::trainer::SamplerPosition& position,
                                    const ddprun::trainer::EarlyStop& early, std::uint64_t seed);
 
-// Puts the state of the snapshot into the model, the sampler and the early stopping. `memory`:
-// where the model lies.
+// Puts the state of the snapshot into the tensors, which lie in `memory`, the sampler and the early
+// stopping.
 void restore(const ddprun::trainer::Snapshot& snapshot, std::uint64_t seed,
-             ddprun::trainer::Memory memory, Mlp& mlp, ddprun::trainer::DistributedSampler& sampler,
-             ddprun::trainer::EarlyStop& early);
+             ddprun::trainer::Memory memory, const std::vector<ddprun::trainer::Tensor>& tensors,
+             ddprun::trainer::DistributedSampler& sampler, ddprun::trainer::EarlyStop& early);
 
-// All parameters, one after the other, copied to host memory.
-std::vector<float> parameters_on_host(Mlp& mlp, ddprun::trainer::Memory memory);
+// The bytes of all parameters, one after the other, copied to host memory.
+std::vector<std::byte> parameters_on_host(Mlp& mlp, ddprun::trainer::Memory memory);
 
 }  // namespace example

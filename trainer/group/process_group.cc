@@ -81,10 +81,11 @@ void ProcessGroup::end_with(const Error& error) {
 }
 
 // On host memory the numbers are used where they are: stage() and take_back() then do nothing.
-Result<void> ProcessGroup::all_reduce_values(std::span<double> values, ReduceOp op) {
+Result<void> ProcessGroup::all_reduce_values(std::span<double> values, ReduceOp op,
+                                             const char* caller) {
     auto staged = stage(buffer_of(values));
     if (!staged) return staged.error();
-    const Operation operation = Operation::all_reduce(*staged, op).on(stage_stream());
+    const auto operation = Operation::all_reduce(*staged, op).on(stage_stream()).of(caller);
     if (auto done = call(operation); !done) return done;
     return take_back(*staged, buffer_of(values));
 }

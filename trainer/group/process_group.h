@@ -126,7 +126,9 @@ class ProcessGroup {
     Result<void> monitored_barrier() { return call(Operation::monitored_barrier()); }
 
     // All-reduces a few numbers in host memory. On a GPU group it copies them to the GPU and back.
-    Result<void> all_reduce_values(std::span<double> values, ReduceOp op = ReduceOp::sum);
+    // `caller`: as for Operation::of.
+    Result<void> all_reduce_values(std::span<double> values, ReduceOp op = ReduceOp::sum,
+                                   const char* caller = "");
 
     // Splits the group. Ranks with the same color (0 or more) form a new group, in the order of
     // their old ranks, and count from 0. A rank with color -1 gets a null pointer. All ranks of
