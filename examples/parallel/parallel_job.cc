@@ -18,9 +18,10 @@ using namespace ddprun::trainer;
 namespace {
 
 // The model lies in the host's memory.
-GroupOptions group_options() {
+GroupOptions group_options(const ParallelOptions& from) {
     GroupOptions options;
     options.backend = Backend::gloo;
+    options.checked_launches = from.checked_launches;
     return options;
 }
 
@@ -32,7 +33,7 @@ ParallelJob::ParallelJob(const ParallelOptions& options, std::string program, St
       stop_(std::move(stop)),
       context_(or_throw(Context::from_environment())),
       store_(or_throw(connect_store(context_))),
-      world_(or_throw(make_process_group(context_, *store_, group_options()))),
+      world_(or_throw(make_process_group(context_, *store_, group_options(options)))),
       grid_(or_throw(Grid::make(*world_, options.parts))),
       request_(SnapshotRequest::from_environment()),
       progress_(Progress::from_environment()) {

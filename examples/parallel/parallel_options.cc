@@ -13,6 +13,7 @@ const char kParallelHelp[] =
     "  --lr X               learning rate (0.3)\n"
     "  --snapshot-dir DIR   write snapshots here, and resume from the newest valid one\n"
     "  --snapshot-every N   steps between snapshots (10)\n"
+    "  --checked-launches N so many calls of each pair of ranks are compared over all groups (0)\n"
     "  --crash-at-step N    on purpose, before step N, in the first generation only\n"
     "  --crash-rank R       the rank that crashes (1)\n"
     "Exit: 0 done, 1 failed, 2 wrong option, 143 told to stop (SIGTERM, DDPRUN_STOP_FILE), after a "
@@ -29,6 +30,7 @@ ddprun::Result<ParallelOptions> parse_parallel_options(const std::vector<std::st
                              {"--lr", number(&O::rate, 0, 1e3)},
                              {"--snapshot-dir", text(&O::snapshot_dir)},
                              {"--snapshot-every", number(&O::snapshot_every, 1, 1e15)},
+                             {"--checked-launches", number(&O::checked_launches, 0, 1e15)},
                              {"--crash-at-step", number(&O::crash_at_step, 0, 1e15)},
                              {"--crash-rank", number(&O::crash_rank, 0, 1e6)}},
                             arguments, program);

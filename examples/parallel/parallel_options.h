@@ -17,7 +17,8 @@ struct ParallelOptions {
     float rate = 0.3f;
     std::string snapshot_dir;  // empty: none
     std::int64_t snapshot_every = 10;
-    std::int64_t crash_at_step = -1;  // -1: never
+    std::uint64_t checked_launches = 0;  // see GroupOptions
+    std::int64_t crash_at_step = -1;     // -1: never
     int crash_rank = 1;
     bool help = false;
 };

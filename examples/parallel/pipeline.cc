@@ -3,6 +3,7 @@
 //
 // At the end rank 0 prints the bubble (the share of time in which stages wait), as it was and as it
 // would be if messages took no time, and draws the last step.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 

@@ -22,8 +22,8 @@ expect_code 0
 expect_in "$work/run.out" '^1 parts of the model, 1 replicas, generation 0$'
 
 for program in tensor_parallel pipeline; do
-    say "$program: two parts, two replicas"
-    job 4 "$program" "$program.calm"
+    say "$program: two parts, two replicas, all groups in one order"
+    job 4 "$program" "$program.calm" --checked-launches 1000
     expect_code 0
     expect_in "$work/run.out" '^2 parts of the model, 2 replicas, generation 0$'
     if [[ $program == pipeline ]]; then
