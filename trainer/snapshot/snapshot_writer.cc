@@ -35,6 +35,19 @@ struct SnapshotWriter::Job {
 
 namespace {
 
+// Adds the time of its life to a sum.
+class TimeAdded {
+  public:
+    explicit TimeAdded(Clock::duration& sum) : sum_(sum) {}
+    ~TimeAdded() { sum_ += Clock::now() - begun_; }
+    TimeAdded(const TimeAdded&) = delete;
+    TimeAdded& operator=(const TimeAdded&) = delete;
+
+  private:
+    Clock::duration& sum_;
+    const Clock::time_point begun_ = Clock::now();
+};
+
 Result<void> copy_bytes(std::byte* to, const TensorView& tensor) {
     if (!tensor.data.empty()) std::memcpy(to, tensor.data.data(), tensor.data.size());
     return {};
@@ -128,6 +141,7 @@ Result<void> SnapshotWriter::await(Slot& slot) {
 
 Result<void> SnapshotWriter::save(std::int64_t step, const std::vector<TensorView>& tensors,
                                   const Metadata& metadata, const Metadata& own_metadata) {
+    const TimeAdded added(held_);
     Job job{SnapshotName{step, folder_.generation()},
             plan_files(tensors, options_.file_bytes),
             tensor_list(tensors),
@@ -253,6 +267,7 @@ Result<void> SnapshotWriter::write(const Slot& slot, Job& job, const Result<void
 }
 
 Result<void> SnapshotWriter::wait() {
+    const TimeAdded added(held_);
     for (auto& slot : slots_) (void)await(*slot);
     return std::exchange(failed_, Result<void>());
 }

@@ -79,6 +79,11 @@ class SnapshotWriter {
     // The newest snapshot that this writer has completed. Any thread.
     Newest newest() const;
 
+    // How long save() and wait() have kept their caller from training, in all.
+    std::chrono::milliseconds held() const {
+        return std::chrono::duration_cast<std::chrono::milliseconds>(held_);
+    }
+
   private:
     struct Slot;
     struct Job;
@@ -102,6 +107,7 @@ class SnapshotWriter {
     std::array<std::unique_ptr<Slot>, 2> slots_;
     std::int64_t number_ = 0;  // of this writer in the job, the same on all ranks
     std::int64_t saves_ = 0;
+    std::chrono::steady_clock::duration held_{};
     std::set<std::string> lists_;  // of tensors, that rank 0 has put into the store
     Result<void> failed_;
     mutable std::mutex mutex_;  // of newest_
