@@ -86,7 +86,8 @@ void ParallelJob::step_done(std::optional<double> loss) {
     const bool last = stopped_ || step_ == options_.steps;
     if (step_ % options_.snapshot_every == 0 || asked.snapshot > 0 || last) save();
     const auto newest = writer_ ? writer_->newest() : SnapshotWriter::Newest{};
-    progress_.report(step_, newest.step, newest.duration.count());
+    progress_.report(step_, newest.step, newest.duration.count(),
+                     writer_ ? writer_->held().count() : -1);
     if (step_ % 10 && !last) return;
     WeightedMean mine;
     if (loss) mine.add(*loss);

@@ -2,7 +2,7 @@
 
 A snapshot is a folder `step-N`. It is complete when its file .metadata is there, which is renamed into its place after
 all parts. Any number of workers loads it: each reads what it needs of the parts."""
-import os, pathlib, shutil, signal
+import os, pathlib, shutil, signal, time
 
 import torch
 import torch.distributed as dist
@@ -23,7 +23,7 @@ class Snapshots:
             signal.signal(signal.SIGTERM, lambda *_: None)
         told = os.environ.get("DDPRUN_PROGRESS_FD")
         self.progress = os.fdopen(int(told), "w", 1) if told else None
-        self.saved = -1
+        self.saved, self.saving = -1, 0.0  # saving: milliseconds that snapshots have taken from training
 
     def complete(self):
         """The steps of all complete snapshots, the newest last."""
@@ -56,12 +56,14 @@ class Snapshots:
         if snapshot and os.environ["LOCAL_RANK"] == "0" and os.path.exists(self.snapshot_file):
             os.remove(self.snapshot_file)  # it is being written
         if step % every == 0 or stop or snapshot:
+            begun = time.monotonic()
             dcp.save(self.state(step), checkpoint_id=self.folder / f"step-{step}")
-            self.saved = step
+            self.saved, self.saving = step, self.saving + 1000 * (time.monotonic() - begun)
             for old in self.complete()[:-KEPT] if dist.get_rank() == 0 else []:
                 shutil.rmtree(self.folder / f"step-{old}")
         if self.progress:
-            print(f"step={step} snapshot={self.saved}", file=self.progress)  # what --hang-timeout looks at
+            # What --hang-timeout and the budget of restarts look at.
+            print(f"step={step} snapshot={self.saved} saving_ms={self.saving:.0f}", file=self.progress)
         return bool(stop)
 
 
