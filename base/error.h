@@ -43,8 +43,8 @@ class Error {
     std::string sentence() && { return std::move(sentence_); }
     bool operator==(const Error&) const = default;
 
-    // boost::system::result calls this when value() is called on a failed result, which is a
-    // programming mistake. It throws std::logic_error.
+    // boost::system::result calls this when value() is called on a failed result. It throws a
+    // Failure (failure.h), which holds this error.
     friend void throw_exception_from_error(const Error& error, const boost::source_location&);
     friend std::ostream& operator<<(std::ostream& out, const Error& error) {
         return out << to_string(error.code_) << ": " << error.sentence_;
@@ -60,9 +60,13 @@ class Error {
 // Wrong options, variables, layout or arguments: what the user has to change.
 inline Error usage_error(std::string sentence) { return {ErrorCode::usage, std::move(sentence)}; }
 
-// Either a T or an Error. Result<> carries no value: it says only whether an operation succeeded.
+// Either a T or an Error. Result<> carries no value: it says only whether an operation succeeded. A
+// caller who ignores an error on purpose writes (void). (Boost's own class warns of nothing.)
 template <class T = void>
-using Result = boost::system::result<T, Error>;
+class [[nodiscard]] Result : public boost::system::result<T, Error> {
+  public:
+    using boost::system::result<T, Error>::result;
+};
 
 // Prints the failed check with its place, and aborts. Active in all builds. Use it for assumptions
 // about our own code only, never for input.

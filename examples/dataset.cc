@@ -78,13 +78,16 @@ Result<Dataset> Dataset::from_csv(const std::string& path) {
     return data;
 }
 
+void Dataset::copy(std::int64_t sample, std::span<float> x, float& y) const {
+    std::copy_n(x_.begin() + static_cast<std::ptrdiff_t>(sample) * inputs_, inputs_, x.begin());
+    y = y_[static_cast<std::size_t>(sample)];
+}
+
 Batch Dataset::batch(std::span<const std::int64_t> samples) const {
-    Batch batch;
-    for (std::int64_t sample : samples) {
-        const auto first = x_.begin() + static_cast<std::ptrdiff_t>(sample) * inputs_;
-        batch.x.insert(batch.x.end(), first, first + inputs_);
-        batch.y.push_back(y_[static_cast<std::size_t>(sample)]);
-    }
+    const auto inputs = static_cast<std::size_t>(inputs_);
+    Batch batch{std::vector<float>(samples.size() * inputs), std::vector<float>(samples.size())};
+    for (std::size_t i = 0; i < samples.size(); ++i)
+        copy(samples[i], std::span(batch.x).subspan(i * inputs, inputs), batch.y[i]);
     return batch;
 }
 

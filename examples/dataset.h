@@ -34,6 +34,9 @@ class Dataset {
     // The samples with these indices.
     Batch batch(std::span<const std::int64_t> samples) const;
 
+    // Copies one sample: inputs() values to `x`, and its target to `y`. Any thread.
+    void copy(std::int64_t sample, std::span<float> x, float& y) const;
+
     // This rank's part of the first `most` samples: every world-th one, from number `rank` on.
     Batch head(std::size_t most, int rank, int world) const;
 

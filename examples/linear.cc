@@ -147,7 +147,8 @@ struct Run {
     void report(Progress& progress) const {
         // Without a snapshot folder the launcher reads -1.
         const auto newest = writer ? writer->newest() : SnapshotWriter::Newest{};
-        progress.report(step, newest.step, newest.duration.count());
+        progress.report(step, newest.step, newest.duration.count(),
+                        writer ? writer->held().count() : -1);
     }
 
     void crash_if_asked() const {

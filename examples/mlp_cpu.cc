@@ -1,5 +1,6 @@
 // The perceptron on the CPU, and what both versions share: names and initial values.
 #include <cmath>
+#include <type_traits>
 
 #include "examples/mlp.h"
 #include "examples/random.h"
@@ -7,24 +8,53 @@
 namespace example {
 
 using ddprun::Result;
+using ddprun::trainer::BFloat16;
+using ddprun::trainer::data_type;
+using ddprun::trainer::DataType;
 using ddprun::trainer::GradientReducer;
+using ddprun::trainer::Half;
 using ddprun::trainer::NamedBuffer;
 
 namespace {
 
 float* floats(const ddprun::trainer::Buffer& buffer) { return static_cast<float*>(buffer.data); }
 
-// Plain loops in one fixed order.
+// Where backward adds up one gradient of type T: in the reducer's memory, or, for a type of 16
+// bits, in floats, whose sum is rounded once.
+template <class T>
+class GradientSum {
+  public:
+    explicit GradientSum(const ddprun::trainer::Buffer& gradient) : gradient_(gradient) {
+        if constexpr (!std::is_same_v<T, float>) sum_.resize(gradient.count);
+    }
+    float* values() {
+        if constexpr (std::is_same_v<T, float>) return floats(gradient_);
+        return sum_.data();
+    }
+    void add_to_gradient() const {
+        T* values = static_cast<T*>(gradient_.data);
+        for (std::size_t i = 0; i < sum_.size(); ++i)
+            values[i] = static_cast<T>(static_cast<float>(values[i]) + sum_[i]);
+    }
+
+  private:
+    const ddprun::trainer::Buffer gradient_;
+    std::vector<float> sum_;  // empty for floats
+};
+
+// Plain loops in one fixed order. T: of parameters and gradients.
+template <class T>
 class CpuMlp final : public Mlp {
   public:
     CpuMlp(const MlpShape& shape, std::span<const float> parameters)
         : shape_(shape),
           inputs_(static_cast<std::size_t>(shape.inputs)),
-          hidden_(static_cast<std::size_t>(shape.hidden)),
-          parameters_(parameters.begin(), parameters.end()) {}
+          hidden_(static_cast<std::size_t>(shape.hidden)) {
+        for (float value : parameters) parameters_.push_back(static_cast<T>(value));
+    }
 
     std::vector<NamedBuffer> parameters() override {
-        return named_parts(shape_, parameters_.data(), "");
+        return named_parts(shape_, parameters_.data(), "", data_type<T>());
     }
     std::vector<NamedBuffer> momenta() override {
         make_momenta();
@@ -32,6 +62,8 @@ class CpuMlp final : public Mlp {
     }
 
     Result<float> forward(std::span<const float> x, std::span<const float> y) override {
+        if constexpr (!std::is_same_v<T, float>)
+            wide_.assign(parameters_.begin(), parameters_.end());
         // backward() reads the inputs again, where they are.
         x_ = x;
         errors_.resize(y.size());
@@ -45,27 +77,26 @@ class CpuMlp final : public Mlp {
         return loss;
     }
 
-    Result<void> backward(GradientReducer& reducer) override {
+    Result<void> backward(GradientReducer& reducer, float scale) override {
+        scale_ = scale;
         // The output layer is reported as ready before the hidden layer is computed. So its
         // communication can overlap with that computation.
-        output_layer(floats(reducer.gradient(2)), floats(reducer.gradient(3)));
-        for (std::size_t parameter : {3, 2})
-            if (auto done = reducer.ready(parameter); !done) return done;
-        hidden_layer(floats(reducer.gradient(0)), floats(reducer.gradient(1)));
-        for (std::size_t parameter : {1, 0})
-            if (auto done = reducer.ready(parameter); !done) return done;
-        return {};
+        if (auto done = layer(reducer, 2, &CpuMlp::output_layer); !done) return done;
+        return layer(reducer, 0, &CpuMlp::hidden_layer);
     }
 
-    // The gradients lie in buckets, the parameters and momenta one after the other.
-    Result<void> update(const GradientReducer& reducer, float rate, float momentum) override {
+    // The momenta lie one after the other.
+    Result<void> update(std::span<const NamedBuffer> weights,
+                        std::span<const NamedBuffer> gradients, float rate,
+                        float momentum) override {
         make_momenta();
         std::size_t at = 0;
-        for (std::size_t parameter = 0; parameter < 4; ++parameter) {
-            const auto gradient = reducer.gradient(parameter);
-            for (std::size_t i = 0; i < gradient.count; ++i, ++at) {
-                momenta_[at] = momentum * momenta_[at] + floats(gradient)[i];
-                parameters_[at] -= rate * momenta_[at];
+        for (std::size_t parameter = 0; parameter < weights.size(); ++parameter) {
+            float* values = floats(weights[parameter].buffer);
+            const float* gradient = floats(gradients[parameter].buffer);
+            for (std::size_t i = 0; i < weights[parameter].buffer.count; ++i, ++at) {
+                momenta_[at] = momentum * momenta_[at] + gradient[i];
+                values[i] -= rate * momenta_[at];
             }
         }
         return {};
@@ -75,8 +106,24 @@ class CpuMlp final : public Mlp {
     // Only for those who want them: an optimizer outside has its own.
     void make_momenta() { momenta_.resize(parameters_.size()); }
 
-    // The layout of parameters_: W1, b1, w2, b2.
-    const float* first_bias() const { return &parameters_[hidden_ * inputs_]; }
+    using Layer = void (CpuMlp::*)(float* d_weights, float* d_biases) const;
+
+    // The gradients of a layer, whose weights are parameter `first` and whose biases are the next.
+    Result<void> layer(GradientReducer& reducer, std::size_t first, Layer compute) {
+        GradientSum<T> weights(reducer.gradient(first)), biases(reducer.gradient(first + 1));
+        (this->*compute)(weights.values(), biases.values());
+        weights.add_to_gradient();
+        biases.add_to_gradient();
+        if (auto done = reducer.ready(first + 1); !done) return done;
+        return reducer.ready(first);
+    }
+
+    // The parameters as floats. Their layout: W1, b1, w2, b2.
+    const float* first() const {
+        if constexpr (std::is_same_v<T, float>) return parameters_.data();
+        return wide_.data();
+    }
+    const float* first_bias() const { return first() + hidden_ * inputs_; }
     const float* second() const { return first_bias() + hidden_; }
 
     // The prediction for one sample. Stores the hidden layer's activations for backward().
@@ -84,16 +131,16 @@ class CpuMlp final : public Mlp {
         float out = second()[hidden_];
         for (std::size_t h = 0; h < hidden_; ++h) {
             float sum = first_bias()[h];
-            for (std::size_t i = 0; i < inputs_; ++i) sum += parameters_[h * inputs_ + i] * x[i];
+            for (std::size_t i = 0; i < inputs_; ++i) sum += first()[h * inputs_ + i] * x[i];
             activations[h] = std::tanh(sum);
             out += second()[h] * activations[h];
         }
         return out;
     }
 
-    // The derivative of the loss with respect to a sample's prediction.
+    // The derivative of the scaled loss with respect to a sample's prediction.
     float slope(std::size_t sample) const {
-        return 2 * errors_[sample] / static_cast<float>(errors_.size());
+        return scale_ * (2 * errors_[sample] / static_cast<float>(errors_.size()));
     }
 
     // Both functions add to the gradients, so that a step may consist of several batches.
@@ -123,20 +170,24 @@ class CpuMlp final : public Mlp {
 
     const MlpShape shape_;
     const std::size_t inputs_, hidden_;
-    std::vector<float> parameters_, momenta_, activations_, errors_;
+    std::vector<T> parameters_;
+    std::vector<float> wide_;  // parameters_ as floats at the last forward(); empty for floats
+    std::vector<float> momenta_, activations_, errors_;
     std::span<const float> x_;  // of the last forward()
+    float scale_ = 1;           // of the loss in the last backward()
 };
 
 }  // namespace
 
-std::vector<NamedBuffer> named_parts(const MlpShape& shape, float* values,
-                                     const std::string& prefix) {
+std::vector<NamedBuffer> named_parts(const MlpShape& shape, void* values, const std::string& prefix,
+                                     DataType type) {
+    char* at = static_cast<char*>(values);
     const auto hidden = static_cast<std::size_t>(shape.hidden);
     std::vector<NamedBuffer> parts;
     auto add = [&](const char* name, std::size_t count) {
         // Views: the reducer and the snapshots use the model's own memory.
-        parts.push_back({prefix + name, {values, count, ddprun::trainer::DataType::float32}});
-        values += count;
+        parts.push_back({prefix + name, {at, count, type}});
+        at += parts.back().buffer.bytes();
     };
     add("w1", hidden * static_cast<std::size_t>(shape.inputs));
     add("b1", hidden);
@@ -159,8 +210,16 @@ std::vector<float> initial_parameters(const MlpShape& shape, std::uint64_t seed)
     return values;
 }
 
-std::unique_ptr<Mlp> make_cpu_mlp(const MlpShape& shape, std::span<const float> parameters) {
-    return std::make_unique<CpuMlp>(shape, parameters);
+std::unique_ptr<Mlp> make_cpu_mlp(const MlpShape& shape, std::span<const float> parameters,
+                                  DataType type) {
+    switch (type) {
+        case DataType::bfloat16:
+            return std::make_unique<CpuMlp<BFloat16>>(shape, parameters);
+        case DataType::float16:
+            return std::make_unique<CpuMlp<Half>>(shape, parameters);
+        default:
+            return std::make_unique<CpuMlp<float>>(shape, parameters);
+    }
 }
 
 }  // namespace example

@@ -110,7 +110,7 @@ class CudaMlp final : public Mlp {
 
     // The output layer is reported as ready first, so that its communication can overlap with the
     // rest. The group waits for the kernels itself, by an event on the default stream.
-    Result<void> backward(GradientReducer& reducer) override {
+    Result<void> backward(GradientReducer& reducer, float) override {
         auto gradient = [&](std::size_t i) {
             return static_cast<float*>(reducer.gradient(i).data);
         };
@@ -131,14 +131,16 @@ class CudaMlp final : public Mlp {
         return done ? reducer.ready(0) : done;
     }
 
-    Result<void> update(const GradientReducer& reducer, float rate, float momentum) override {
-        const auto own = parameters(), momenta = this->momenta();
-        for (std::size_t i = 0; i < own.size(); ++i) {
+    Result<void> update(std::span<const NamedBuffer> weights,
+                        std::span<const NamedBuffer> gradients, float rate,
+                        float momentum) override {
+        const auto momenta = this->momenta();
+        for (std::size_t i = 0; i < weights.size(); ++i) {
             auto done =
-                checked(launch_update(static_cast<float*>(own[i].buffer.data),
+                checked(launch_update(static_cast<float*>(weights[i].buffer.data),
                                       static_cast<float*>(momenta[i].buffer.data),
-                                      static_cast<float*>(reducer.gradient(i).data),
-                                      static_cast<int>(own[i].buffer.count), rate, momentum),
+                                      static_cast<float*>(gradients[i].buffer.data),
+                                      static_cast<int>(weights[i].buffer.count), rate, momentum),
                         "update");
             if (!done) return done;
         }

@@ -16,10 +16,14 @@ namespace {
 
 // The network lies in the kind of memory that the group works on.
 std::unique_ptr<example::Mlp> make_mlp(const ProcessGroup& group, const example::MlpShape& shape,
-                                       std::uint64_t seed) {
-    const auto first = example::initial_parameters(shape, seed);
-    if (group.memory() == Memory::gpu) return or_throw(example::make_cuda_mlp(shape, first));
-    return example::make_cpu_mlp(shape, first);
+                                       const example::TrainOptions& options) {
+    const auto first = example::initial_parameters(shape, options.seed);
+    if (group.memory() == Memory::host) return example::make_cpu_mlp(shape, first, options.dtype);
+    if (options.dtype != DataType::float32)
+        throw Failure(usage_error("--dtype " + std::string(to_string(options.dtype)) +
+                                  ": this network has no kernels for it on GPUs; use float32, or "
+                                  "--backend=gloo"));
+    return or_throw(example::make_cuda_mlp(shape, first));
 }
 
 // The objects in their order of use: place, store, group, data, network, sampler, training.
@@ -34,7 +38,7 @@ int train(const example::TrainOptions& options, StopRequest stop) {
         options.data.empty()
             ? example::Dataset::made(static_cast<std::size_t>(options.samples), 16, options.seed)
             : or_throw(example::Dataset::from_csv(options.data));
-    const auto mlp = make_mlp(*group, {data.inputs(), options.hidden}, options.seed);
+    const auto mlp = make_mlp(*group, {data.inputs(), options.hidden}, options);
     auto sampler =
         or_throw(DistributedSampler::make({static_cast<std::int64_t>(data.size()), options.seed},
                                           context.rank.value, context.world_size));

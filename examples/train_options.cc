@@ -21,8 +21,14 @@ const char kTrainHelp[] =
     "  --clip X              greatest norm of the gradients (0: no limit)\n"
     "  --zero 1              each rank keeps a share of the optimizer's state (ZeRO, stage 1), on "
     "CPUs\n"
+    "  --dtype NAME          of parameters and gradients: float32, bfloat16 or float16, the last "
+    "two "
+    "on\n"
+    "                        CPUs only (float32); the optimizer always works in float32\n"
+    "  --loss-scale X        with float16: the first scale of the loss (65536)\n"
     "  --bucket-kib N        gradients that travel together (25600; the first 1024 at most)\n"
     "  --seed N              of weights, made data and order (1)\n"
+    "  --loader-threads N    threads that put batches together ahead of the training (1)\n"
     "  --snapshot-dir DIR    write snapshots here, and resume from the newest valid one\n"
     "  --snapshot-every N    steps between snapshots (20); --snapshot-keep N: how many to keep "
     "(3)\n"
@@ -50,6 +56,10 @@ const std::map<std::string, Setter<TrainOptions>>& setters() {
     using ddprun::trainer::Backend;
     static const std::map<std::string, Backend> kBackends{
         {"auto", Backend::automatic}, {"gloo", Backend::gloo}, {"nccl", Backend::nccl}};
+    using ddprun::trainer::DataType;
+    static const std::map<std::string, DataType> kTypes{{"float32", DataType::float32},
+                                                        {"bfloat16", DataType::bfloat16},
+                                                        {"float16", DataType::float16}};
     static const std::map<std::string, Setter<TrainOptions>> kSetters{
         {"--steps", number(&O::steps, 0, 1e15)},
         {"--batch", number(&O::batch, 1, 1e6)},
@@ -62,9 +72,12 @@ const std::map<std::string, Setter<TrainOptions>>& setters() {
         {"--cosine", number(&O::cosine_end, 0, 1e6)},
         {"--clip", number(&O::clip, 0, 1e9)},
         {"--zero", number(&O::zero, 0, 1)},
+        {"--dtype", word(&O::dtype, kTypes)},
+        {"--loss-scale", number(&O::loss_scale, 1, 1e38)},
         {"--bucket-kib", number(&O::bucket_kib, 1, 1e6)},
         {"--seed", number(&O::seed, 0, 1e19)},
         {"--data", text(&O::data)},
+        {"--loader-threads", number(&O::loader_threads, 1, 1000)},
         {"--snapshot-dir", text(&O::snapshot_dir)},
         {"--snapshot-every", number(&O::snapshot_every, 1, 1e15)},
         {"--snapshot-keep", number(&O::snapshot_keep, 1, 1e6)},

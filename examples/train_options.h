@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "trainer/group/data_type.h"
 #include "trainer/group/process_group.h"
 
 namespace example {
@@ -18,13 +19,17 @@ struct TrainOptions {
     int samples = 4096;
     float rate = 0.02f;
     float momentum = 0.9f;
-    int reference_batch = 0;    // batch for which `rate` is right; 0: any batch
-    float warm_up = 0;          // in epochs
-    float cosine_end = 0;       // epoch at which the rate is 0; 0: it stays
-    int zero = 0;               // 1: the optimizer's state is shared out over the ranks
-    float clip = 0;             // greatest norm of all gradients; 0: no clipping
+    int reference_batch = 0;  // batch for which `rate` is right; 0: any batch
+    float warm_up = 0;        // in epochs
+    float cosine_end = 0;     // epoch at which the rate is 0; 0: it stays
+    int zero = 0;             // 1: the optimizer's state is shared out over the ranks
+    float clip = 0;           // greatest norm of all gradients; 0: no clipping
+    // Of parameters and gradients; the optimizer always works in float32.
+    ddprun::trainer::DataType dtype = ddprun::trainer::DataType::float32;
+    double loss_scale = 65536;  // at the start; for float16
     int bucket_kib = 25 << 10;  // size of a bucket; the first: at most 1 MiB
     std::uint64_t seed = 1;
+    int loader_threads = 1;
     std::string data;          // a CSV file; empty: generated samples
     std::string snapshot_dir;  // empty: none
     std::int64_t snapshot_every = 20;

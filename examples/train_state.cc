@@ -11,22 +11,26 @@ namespace example {
 using namespace ddprun::trainer;
 
 // The momenta belong to the state: without them the next step would differ.
-std::vector<Tensor> tensors_of(Mlp& mlp, ShardedOptimizer* sharded) {
+std::vector<Tensor> tensors_of(Mlp& mlp, const MasterWeights* masters, ShardedOptimizer* sharded) {
     auto all = mlp.parameters();
     if (!sharded)
         for (auto& momentum : mlp.momenta()) all.push_back(std::move(momentum));
+    if (masters)
+        for (auto& master : masters->state()) all.push_back(std::move(master));
     std::vector<Tensor> tensors;
     if (sharded) tensors = sharded->state();
     for (const auto& [name, buffer] : all)
-        tensors.push_back(tensor(name, {buffer.count},
-                                 std::span(static_cast<float*>(buffer.data), buffer.count)));
+        tensors.push_back({name,
+                           buffer.type,
+                           {buffer.count},
+                           {static_cast<std::byte*>(buffer.data), buffer.bytes()}});
     return tensors;
 }
 
-Metadata words_of(const DistributedSampler& sampler, const EarlyStop& early, std::uint64_t seed) {
-    const auto [epoch, consumed] = sampler.position();
-    Metadata words{
-        {"epoch", text_of(epoch)}, {"consumed", text_of(consumed)}, {"seed", text_of(seed)}};
+Metadata words_of(const SamplerPosition& position, const EarlyStop& early, std::uint64_t seed) {
+    Metadata words{{"epoch", text_of(position.epoch)},
+                   {"consumed", text_of(position.consumed)},
+                   {"seed", text_of(seed)}};
     // Before the first validation there is nothing to save.
     if (early.best()) {
         words["best"] = text_of(*early.best());
@@ -50,11 +54,11 @@ void restore(const Manifest& manifest, std::uint64_t seed, DistributedSampler& s
                              or_throw(value_of<std::int64_t>(manifest, "consumed"))}));
 }
 
-std::vector<float> parameters_on_host(Mlp& mlp, Memory memory) {
-    std::vector<float> values;
+std::vector<std::byte> parameters_on_host(Mlp& mlp, Memory memory) {
+    std::vector<std::byte> values;
     for (const auto& [name, buffer] : mlp.parameters()) {
         const std::size_t begin = values.size();
-        values.resize(begin + buffer.count);
+        values.resize(begin + buffer.bytes());
         if (memory == Memory::gpu)
             or_throw(gpu_copy(values.data() + begin, buffer.data, buffer.bytes()));
         else

@@ -33,11 +33,19 @@ double seconds(std::chrono::nanoseconds time) {
     return std::chrono::duration<double>(time).count();
 }
 
+std::span<float> floats_in(std::span<std::byte> bytes) {
+    return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+std::span<const float> floats_in(const Buffer& buffer) {
+    return {static_cast<const float*>(buffer.data), buffer.count};
+}
+
 }  // namespace
 
 void Training::begin() {
     make_optimizer();
     if (!p_.options.snapshot_dir.empty()) resume();
+    loader_ = make_loader();
 }
 
 // Before a snapshot is loaded: how the state is shared out says what each rank needs of it.
@@ -49,18 +57,44 @@ void Training::make_optimizer() {
     // The first bucket is never larger than the others.
     options.first_bucket_bytes = std::min(options.first_bucket_bytes, options.bucket_bytes);
     // On a GPU the search waits for its result, and so delays the kernels of backward.
-    options.find_not_finite = p_.group.memory() == Memory::host;
+    // With a scaled loss such gradients are no error, the step is skipped.
+    const auto dtype = p_.options.dtype;
+    options.find_not_finite = p_.group.memory() == Memory::host && dtype != DataType::float16;
     // Both also broadcast rank 0's parameters and verify that all ranks have the same.
-    if (!p_.options.zero) {
-        reducer_ = or_throw(GradientReducer::make(p_.group, p_.mlp.parameters(), options));
+    if (p_.options.zero) {
+        sharded_ = or_throw(ShardedOptimizer::make(
+            p_.group, p_.mlp.parameters(), OptimizerRule::sgd(p_.options.momentum), options));
+        if (p_.context.is_first())
+            std::printf("zero=1: rank 0 has %llu of %llu bytes of the optimizer's state\n",
+                        static_cast<unsigned long long>(sharded_->state_bytes()),
+                        static_cast<unsigned long long>(sharded_->whole_state_bytes()));
         return;
     }
-    sharded_ = or_throw(ShardedOptimizer::make(p_.group, p_.mlp.parameters(),
-                                               OptimizerRule::sgd(p_.options.momentum), options));
-    if (p_.context.is_first())
-        std::printf("zero=1: rank 0 has %llu of %llu bytes of the optimizer's state\n",
-                    static_cast<unsigned long long>(sharded_->state_bytes()),
-                    static_cast<unsigned long long>(sharded_->whole_state_bytes()));
+    reducer_ = or_throw(GradientReducer::make(p_.group, p_.mlp.parameters(), options));
+    if (dtype != DataType::float32)
+        masters_ = or_throw(
+            MasterWeights::make(p_.group.memory(), p_.mlp.parameters(), reducer_->gradients()));
+    if (dtype == DataType::float16)
+        scaler_ = or_throw(GradientScaler::make(p_.group, {{.initial = p_.options.loss_scale}}));
+}
+
+// Begins at the position to which resume() has brought the sampler.
+std::unique_ptr<DataLoader> Training::make_loader() {
+    LoaderOptions options;
+    options.batch = p_.options.batch;
+    options.threads = p_.options.loader_threads;
+    const auto inputs = static_cast<std::size_t>(p_.data.inputs());
+    const auto load = [data = &p_.data](const Sample& sample,
+                                        const SampleMemory& to) -> ddprun::Result<void> {
+        data->copy(sample.index, floats_in(to[0]), floats_in(to[1]).front());
+        return {};
+    };
+    return or_throw(DataLoader::make(
+        p_.sampler, {{DataType::float32, inputs}, {DataType::float32, 1}}, load, options));
+}
+
+std::vector<Tensor> Training::tensors() {
+    return tensors_of(p_.mlp, masters_ ? &*masters_ : nullptr, sharded_.get());
 }
 
 GradientReducer& Training::reducer() { return sharded_ ? sharded_->reducer() : *reducer_; }
@@ -73,7 +107,7 @@ void Training::resume() {
             std::fprintf(stderr, "train: warning: %s\n", text.c_str());
         }));
     const auto timeout = std::chrono::seconds(p_.options.timeout_s);
-    const auto state = tensors_of(p_.mlp, sharded_.get());
+    const auto state = tensors();
     LoadOptions loading;
     // The default copy is memcpy, which cannot write to GPU memory.
     if (p_.group.memory() == Memory::gpu) loading.copy = copy_to_gpu();
@@ -87,6 +121,8 @@ void Training::resume() {
     writer_->prepare(views_of(state));
     if (!loaded) return;
     restore(loaded->manifest, p_.options.seed, p_.sampler, early_);
+    if (scaler_) or_throw(scaler_->state().resume(loaded->manifest.metadata));
+    or_throw(verify_equal(p_.group, p_.mlp.parameters()));
     step_ = saved_ = loaded->manifest.name.step;
     // The figures of the steps before are lost, so a mean that begins here says so.
     const auto every = p_.options.validate_every;
@@ -121,7 +157,7 @@ Training::End Training::run() {
         const bool last = asked.stop || step_ == p_.options.steps;
         if (last || step_ % p_.options.log_every == 0) log_step();
         const auto every = p_.options.validate_every;
-        if (last || (every ? step_ % every == 0 : p_.sampler.left() == 0)) tell_figures();
+        if (last || (every ? step_ % every == 0 : loader_->left() == 0)) tell_figures();
         if (asked.snapshot > 0) p_.snapshot.begun(asked.snapshot);
         if (writer_ &&
             (last || done() || asked.snapshot > 0 || step_ % p_.options.snapshot_every == 0))
@@ -138,25 +174,39 @@ void Training::step() {
     // Makes steps longer for tests and demonstrations.
     if (p_.options.step_time_ms)
         std::this_thread::sleep_for(std::chrono::milliseconds(p_.options.step_time_ms));
-    if (p_.sampler.left() == 0) p_.sampler.next_epoch();
-    // Before next(), which moves the sampler's position: the rate belongs to the start of the step.
+    if (loader_->left() == 0) loader_->next_epoch();
+    // Before next(), which moves the loader's position: the rate belongs to the start of the step.
     const double rate_now = rate();
-    const Batch batch = p_.data.batch(p_.sampler.next(p_.options.batch));
+    const auto batch = or_throw(loader_->next());
     or_throw(reducer().zero());
-    const float loss = or_throw(p_.mlp.forward(batch.x, batch.y));
-    or_throw(p_.mlp.backward(reducer()));
+    const float loss =
+        or_throw(p_.mlp.forward(floats_in(batch.fields[0]), floats_in(batch.fields[1])));
+    or_throw(p_.mlp.backward(reducer(), scaler_ ? static_cast<float>(scaler_->scale()) : 1.0f));
     or_throw(reducer().finish());
-    if (p_.options.clip > 0) or_throw(reducer().clip(static_cast<double>(p_.options.clip)));
-    if (sharded_)
-        or_throw(sharded_->step(static_cast<float>(rate_now)));
-    else
-        or_throw(p_.mlp.update(*reducer_, static_cast<float>(rate_now), p_.options.momentum));
+    update(static_cast<float>(rate_now));
     ++step_;
-    const auto samples = static_cast<double>(batch.y.size());
+    const auto samples = static_cast<double>(batch.samples.size());
     // Two means of one loss, because both reports begin anew at different times.
     for (auto* mean : {&loss_, &recent_}) mean->add(static_cast<double>(loss), samples);
     figures_.communication += seconds(reducer().times().communication);
     figures_.waited += seconds(reducer().times().waited);
+}
+
+// Clipping and the optimizer. A step whose gradients overflowed in float16 changes nothing.
+void Training::update(float rate) {
+    const double clip = static_cast<double>(p_.options.clip);
+    const float momentum = p_.options.momentum;
+    if (!masters_) {
+        if (clip > 0) or_throw(reducer().clip(clip));
+        if (sharded_) return or_throw(sharded_->step(rate));
+        or_throw(p_.mlp.update(p_.mlp.parameters(), reducer_->gradients(), rate, momentum));
+        return;
+    }
+    or_throw(masters_->take_gradients());
+    if (scaler_ && !or_throw(scaler_->unscale(masters_->gradients()))) return;
+    if (clip > 0) or_throw(masters_->clip(clip));
+    or_throw(p_.mlp.update(masters_->weights(), masters_->gradients(), rate, momentum));
+    or_throw(masters_->publish());
 }
 
 // The position is in epochs, so the schedule does not depend on the number of ranks.
@@ -164,7 +214,7 @@ double Training::rate() const {
     const auto& o = p_.options;
     const Schedule schedule{static_cast<double>(o.rate), static_cast<double>(o.reference_batch),
                             static_cast<double>(o.warm_up), static_cast<double>(o.cosine_end), 0};
-    const auto at = p_.sampler.position();
+    const auto at = loader_->position();
     const double epochs = static_cast<double>(at.epoch) +
                           static_cast<double>(at.consumed) / static_cast<double>(p_.data.size());
     return rate_at(schedule, epochs, static_cast<double>(o.batch) * p_.context.world_size);
@@ -172,8 +222,9 @@ double Training::rate() const {
 
 // Every rank writes its share, while the next steps run.
 void Training::save() {
-    or_throw(writer_->save(step_, views_of(tensors_of(p_.mlp, sharded_.get())),
-                           words_of(p_.sampler, early_, p_.options.seed)));
+    auto words = words_of(loader_->position(), early_, p_.options.seed);
+    if (scaler_) words.merge(scaler_->state().words());
+    or_throw(writer_->save(step_, views_of(tensors()), std::move(words)));
 }
 
 // Each rank takes its part of the first samples. The mean is exact also if they do not divide
@@ -195,7 +246,7 @@ void Training::tell_figures() {
     double slowest[] = {figures_.communication, figures_.waited, seconds_now() - told_at_};
     or_throw(p_.group.all_reduce_values(slowest, ReduceOp::max));
     const auto validated = validation();
-    figures_.epoch = p_.sampler.position().epoch;
+    figures_.epoch = loader_->position().epoch;
     figures_.step = step_;
     figures_.world = p_.context.world_size;
     figures_.loss = trained.mean().value_or(0);
@@ -223,8 +274,12 @@ void Training::log_step() {
     recent_ = {};
     if (!p_.context.is_first()) return;
     const double now = seconds_now();
-    std::printf("step=%lld loss=%.6f samples/s=%.0f\n", static_cast<long long>(step_),
+    std::printf("step=%lld loss=%.6f samples/s=%.0f", static_cast<long long>(step_),
                 mean.mean().value_or(0), mean.weight() / std::max(now - logged_at_, 1e-9));
+    if (scaler_)
+        std::printf(" scale=%g skipped=%lld", scaler_->scale(),
+                    static_cast<long long>(scaler_->state().skipped()));
+    std::printf("\n");
     std::fflush(stdout);
     logged_at_ = now;
 }
@@ -234,7 +289,8 @@ void Training::log_step() {
 void Training::report() {
     const auto newest = writer_ ? writer_->newest() : SnapshotWriter::Newest{};
     const bool own = newest.step >= 0;
-    p_.progress.report(step_, own ? newest.step : saved_, own ? newest.duration.count() : -1);
+    p_.progress.report(step_, own ? newest.step : saved_, own ? newest.duration.count() : -1,
+                       writer_ ? writer_->held().count() : -1);
 }
 
 // For tests and demonstrations of a restart. Only in the first generation, or the job would never
@@ -264,7 +320,7 @@ std::string Training::result() {
     const float loss = or_throw(p_.mlp.forward(batch.x, batch.y));
     char text[96];
     std::snprintf(text, sizeof text, "loss=%.9g checksum=%s", static_cast<double>(loss),
-                  checksum_of(std::as_bytes(std::span(parameters))).c_str());
+                  checksum_of(parameters).c_str());
     // No rank leaves before all have compared their parameters.
     or_throw(p_.group.barrier());
     return text;

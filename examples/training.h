@@ -1,14 +1,16 @@
 // The training of `train`: its loop, its figures and its end. main makes the objects that it uses;
 // they outlive it.
 //
-// In a step the sampler deals a batch, backward fills the reducer's buckets, and the reducer
-// averages them over the ranks meanwhile. Then the optimizer updates the parameters with the rate
-// of the schedule. With --zero=1 each rank averages and updates its share, and keeps the momenta of
-// that share alone. At the end of the step all ranks agree on whether to stop. A thread writes the
-// snapshots. Thread: one. Errors are thrown as Failures.
+// In a step the sampler deals a batch, which a thread has put together before. Backward fills the
+// reducer's buckets, and the reducer averages them over the ranks meanwhile. Then the optimizer
+// updates the parameters with the rate of the schedule. (16-bit parameters have master weights in
+// float32, and float16 a scaled loss. With --zero=1 each rank averages and updates its share, and
+// keeps the momenta of that share alone.) At the end of the step all ranks agree on whether to
+// stop. A thread writes the snapshots. Thread: one. Errors are thrown as Failures.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "examples/dataset.h"
@@ -17,8 +19,11 @@
 #include "trainer/gradients/gradient_reducer.h"
 #include "trainer/group/process_group.h"
 #include "trainer/optimizer/sharded_optimizer.h"
+#include "trainer/precision/gradient_scaler.h"
+#include "trainer/precision/master_weights.h"
+#include "trainer/snapshot/load_into.h"
 #include "trainer/snapshot/snapshot_writer.h"
-#include "trainer/training/distributed_sampler.h"
+#include "trainer/training/data_loader.h"
 #include "trainer/training/metrics.h"
 #include "trainer/worker/context.h"
 #include "trainer/worker/progress.h"
@@ -60,7 +65,10 @@ class Training {
     void make_optimizer();
     void resume();
     ddprun::trainer::GradientReducer& reducer();
+    std::unique_ptr<ddprun::trainer::DataLoader> make_loader();
     void step();
+    void update(float rate);
+    std::vector<ddprun::trainer::Tensor> tensors();
     bool done() const;
     double rate() const;
     void save();
@@ -73,8 +81,11 @@ class Training {
     Parts p_;
     std::unique_ptr<ddprun::trainer::GradientReducer> reducer_;   // null with --zero=1
     std::unique_ptr<ddprun::trainer::ShardedOptimizer> sharded_;  // null without
-    std::unique_ptr<ddprun::trainer::SnapshotWriter> writer_;     // null without --snapshot-dir
-    std::int64_t step_ = 0;                                       // steps done
+    std::unique_ptr<ddprun::trainer::DataLoader> loader_;
+    std::optional<ddprun::trainer::MasterWeights> masters_;    // of 16-bit parameters
+    std::optional<ddprun::trainer::GradientScaler> scaler_;    // with float16
+    std::unique_ptr<ddprun::trainer::SnapshotWriter> writer_;  // null without --snapshot-dir
+    std::int64_t step_ = 0;                                    // steps done
     std::int64_t saved_ = -1;               // step of the snapshot that was loaded
     ddprun::trainer::WeightedMean loss_;    // of this rank, since the last figures
     ddprun::trainer::WeightedMean recent_;  // of this rank, since the last progress line

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <boost/asio/post.hpp>
 #include <map>
@@ -18,6 +19,7 @@
 #include "agent/keeper/killing.h"
 #include "agent/keeper/terminal.h"
 #include "base/system/boot_clock.h"
+#include "base/system/signal_state.h"
 
 namespace ddprun::agent {
 
@@ -77,6 +79,7 @@ struct Keeper::Impl : std::enable_shared_from_this<Keeper::Impl> {
     void on_frozen(Duration silence);
     void on_reply(const Reply& reply, std::vector<UniqueFd>& fds);
     void on_forked(const Reply& reply, std::vector<UniqueFd>& fds);
+    void on_signalled(int signal) const;
     void on_survivor(const Survivor& survivor) {
         if (events.survivor) events.survivor(survivor);
     }
@@ -197,6 +200,8 @@ void Keeper::Impl::on_reply(const Reply& reply, std::vector<UniqueFd>& fds) {
             return;
         case ReplyKind::stopped:
             return stop_with(reply.pid, reply.wait_status);
+        case ReplyKind::signalled:
+            return on_signalled(reply.wait_status);
         case ReplyKind::passed:
             // Reading this message proves that ddprun is not frozen, so it can be answered here.
             return noticed();
@@ -223,6 +228,11 @@ void Keeper::Impl::on_forked(const Reply& reply, std::vector<UniqueFd>& fds) {
     spawned.pid = reply.pid;
     if (!fds.empty()) spawned.pidfd = std::move(fds.front());
     spawn.done(std::move(spawned));
+}
+
+void Keeper::Impl::on_signalled(int signal) const {
+    if (events.signalled && has_handler(signal)) return events.signalled(signal);
+    ::kill(::getpid(), signal);
 }
 
 // A keeper without its socket is useless, even if its process still lives. So it is killed, and its

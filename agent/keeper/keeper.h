@@ -56,6 +56,10 @@ struct KeeperEvents {
     // A worker has been reaped: its wait status and the time. Comes after its spawn callback and
     // before the callback of a sweep.
     std::function<void(std::int64_t pid, int wait_status, Time at)> exited;
+    // A worker has sent this signal to its parent, and this process has a handler for it. It comes
+    // after the spawn callback of the sender, and before its death. A signal without a handler is
+    // sent to this process instead, so that what is usual for it happens.
+    std::function<void(int signal)> signalled;
     // A sweep leaves this process alone. Comes once, before the callback of the sweep; if it
     // blocks, the sweep finds no end.
     std::function<void(const Survivor& survivor)> survivor;

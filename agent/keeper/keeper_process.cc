@@ -92,6 +92,7 @@ class Process {
     bool gone_ = false;          // ddprun is gone
     bool agent_frozen_ = false;  // ddprun stood still, and was killed
     bool lock_due_ = false;      // workers have started since the program was locked
+    bool signalled_ = false;     // the last polls have seen a signal
 
     Will will_;
 };
@@ -110,6 +111,10 @@ int Process::run() {
         const Time now = boot_now();
         if (!gone_) read_requests();
         settle_ready();
+        // A worker's signal comes between the news that it runs and the news of its death. The poll
+        // that has seen the signal has also seen the end of the sender's exec pipe.
+        if (std::exchange(signalled_, false))
+            signals_.read([this](int signal) { replies_.signalled(signal); });
         // While killing, the rounds reap the children.
         if (!killing_) {
             tell_stopped();
@@ -156,7 +161,7 @@ bool Process::wait(int milliseconds) {
     for (const Worker& worker : workers_)
         if (worker.exec_pipe) polled_.push_back({worker.exec_pipe.get(), POLLIN, 0});
     const bool came = ::poll(polled_.data(), polled_.size(), milliseconds) != 0;
-    signals_.pass_on();
+    signalled_ = signalled_ || polled_[1].revents != 0;
     return came;
 }
 

@@ -2,7 +2,6 @@
 #include "agent/keeper/keeper_protocol.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -20,27 +19,6 @@ constexpr std::size_t kControlSize = CMSG_SPACE(sizeof(int) * kMaxFds);
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 }  // namespace
-
-// write() may take only a part, so this repeats until all bytes are there. Where a sandbox has no
-// memory files, a file without a name does the same.
-Result<UniqueFd> make_payload(const std::string& bytes) {
-    UniqueFd fd(::memfd_create("ddprun-request", MFD_CLOEXEC));
-    for (const char* folder : {"/dev/shm", "/tmp"})
-        if (!fd) fd.reset(::open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-    if (!fd)
-        return Error{ErrorCode::internal,
-                     std::string("cannot create a memfd for a request to the keeper: ") +
-                         std::strerror(errno)};
-    for (std::size_t at = 0; at < bytes.size();) {
-        const ssize_t n = ::write(fd.get(), bytes.data() + at, bytes.size() - at);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0)
-            return Error{ErrorCode::internal, std::string("no memory for the keeper's request: ") +
-                                                  std::strerror(errno)};
-        at += static_cast<std::size_t>(n);
-    }
-    return fd;
-}
 
 bool read_payload(int fd, std::size_t bytes, std::vector<char>& out) {
     out.resize(bytes);

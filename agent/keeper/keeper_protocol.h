@@ -2,7 +2,7 @@
 // descriptors beside them (SCM_RIGHTS).
 //
 // Each packet is one struct of fixed size, so it arrives completely or not at all. Data without a
-// fixed size (argv and environment may have several MiB) is in a memfd that travels with the
+// fixed size (argv and environment may have several MiB) is in a memory file that travels with the
 // packet. Both ends run the same binary, so there are no versions and no byte order. Used by both
 // processes. No state, no thread.
 #pragma once
@@ -21,7 +21,7 @@ inline constexpr int kMaxExtra = 8;
 // Most descriptors of a packet: the payload, three standard streams, and the extra ones.
 inline constexpr int kMaxFds = 4 + kMaxExtra;
 
-// What ddprun asks for. "Payload" is the memfd, always the first descriptor.
+// What ddprun asks for. "Payload" is the memory file, always the first descriptor.
 enum class RequestKind : std::uint32_t {
     // Start a worker. Payload: see WorkerPayload. Descriptors: payload, stdin, stdout, stderr,
     // extra ones.
@@ -67,10 +67,11 @@ struct Request {
 
 // What the keeper reports.
 enum class ReplyKind : std::uint32_t {
-    forked,   // the program runs: id, pid; descriptor: pidfd, if the kernel has them
-    failed,   // it could not be started: id, error (errno), stage
-    exited,   // a worker was reaped: pid, wait_status, time_ns
-    stopped,  // a worker at a terminal was stopped: pid, wait_status (the signal)
+    forked,     // the program runs: id, pid; descriptor: pidfd, if the kernel has them
+    failed,     // it could not be started: id, error (errno), stage
+    exited,     // a worker was reaped: pid, wait_status, time_ns
+    stopped,    // a worker at a terminal was stopped: pid, wait_status (the signal)
+    signalled,  // a worker has sent the keeper a signal that is meant for ddprun: wait_status
     swept,    // nothing is left: id; with `give_time`: count, and pid and name of the first of them
     passed,   // the deadline has passed; ddprun must answer with `noticed`
     expired,  // after `passed`: everything is killed
@@ -108,8 +109,8 @@ struct Reply {
     char name[16] = {};       // of a process, as the kernel has it
 };
 
-// The part of a fork request without a fixed size. In the memfd: CPU numbers, then texts with a NUL
-// after each: argv, environment, working directory.
+// The part of a fork request without a fixed size. In the memory file: CPU numbers, then texts with
+// a NUL after each: argv, environment, working directory.
 struct WorkerPayload {
     std::vector<std::int32_t> cpus;
     // Ready for execve(): a null pointer at the end, texts in `bytes`.
@@ -118,9 +119,8 @@ struct WorkerPayload {
     std::vector<char> bytes;
 };
 
-// Returns a memfd with these bytes. Possible errors: internal.
-Result<UniqueFd> make_payload(const std::string& bytes);
-// Reads what make_payload() wrote. Returns false when there are fewer bytes.
+// Reads what memory_file() wrote (base/system/memory_file.h). Returns false when there are fewer
+// bytes.
 bool read_payload(int fd, std::size_t bytes, std::vector<char>& out);
 // Splits the payload of a fork request. Returns false when it does not match the request.
 bool parse_payload(const Request& request, int fd, WorkerPayload& out);

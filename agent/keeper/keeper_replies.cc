@@ -1,6 +1,7 @@
 // Builds the keeper's replies, and sends them as far as there is room.
 #include "agent/keeper/keeper_replies.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,16 @@ void Replies::stopped(pid_t pid, int signal) {
     reply.pid = pid;
     reply.wait_status = signal;
     add(reply);
+}
+
+void Replies::signalled(int signal) {
+    Reply reply{};
+    reply.kind = ReplyKind::signalled;
+    reply.wait_status = signal;
+    const bool waits = std::ranges::any_of(waiting_, [&](const Waiting& other) {
+        return other.reply.kind == reply.kind && other.reply.wait_status == signal;
+    });
+    if (!waits) add(reply);
 }
 
 void Replies::swept(std::uint32_t id, const LeftRunning& left) {

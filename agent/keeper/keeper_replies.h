@@ -23,6 +23,8 @@ class Replies {
     void failed(std::uint32_t id, Stage stage, int error);
     void exited(pid_t pid, int wait_status, Time at);
     void stopped(pid_t pid, int signal);
+    // Once only while the first waits, as the kernel has it: a flood of signals fills no memory.
+    void signalled(int signal);
     void swept(std::uint32_t id, const LeftRunning& left);
     void passed();
     void expired();

@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include "base/system/boot_clock.h"
+#include "base/system/memory_file.h"
 
 namespace ddprun::agent::keeper {
 
@@ -25,12 +26,12 @@ void Socket::listen(boost::asio::io_context& io, OnReply on_reply, OnEnd on_end)
     read();
 }
 
-// If make_payload() fails, the request goes out without its payload, and the keeper answers with an
-// error.
+// If there is no memory file, the request goes out without its payload, and the keeper answers with
+// an error.
 void Socket::send(Request request, const std::string& payload, const std::vector<int>& fds) {
     UniqueFd file;
     if (!payload.empty()) {
-        if (Result<UniqueFd> made = make_payload(payload)) file = std::move(*made);
+        if (Result<UniqueFd> made = memory_file(payload)) file = std::move(*made);
         request.payload_bytes = static_cast<std::uint32_t>(payload.size());
     }
     std::vector<int> all = fds;

@@ -36,8 +36,8 @@ class Socket : public std::enable_shared_from_this<Socket> {
     // Starts the delivery on this loop. Call it once.
     void listen(boost::asio::io_context& io, OnReply on_reply, OnEnd on_end);
     // Sends the request, or lets it wait behind those that wait already. A payload that is not
-    // empty goes into a memfd, whose descriptor comes first. Descriptors are borrowed: the caller
-    // may close its own at once.
+    // empty goes into a memory file, whose descriptor comes first. Descriptors are borrowed: the
+    // caller may close its own at once.
     void send(Request request, const std::string& payload = {}, const std::vector<int>& fds = {});
     // Without the loop: sends what waits and throws replies away until the keeper has closed its
     // end. Blocks up to `limit`. `silent`: not even a reply has come.

@@ -80,11 +80,11 @@ bool SignalsForAgent::open() {
 
 // Several SIGCHLD may be merged into one, so their content is not used: all children are looked at.
 // One read a turn: a worker that sends signals without a pause must not hold the loop.
-void SignalsForAgent::pass_on() const {
+void SignalsForAgent::read(const std::function<void(int signal)>& meant) const {
     signalfd_siginfo signals[8];
     const ssize_t bytes = ::read(signals_.get(), signals, sizeof signals);
     for (ssize_t i = 0; i < bytes / static_cast<ssize_t>(sizeof signals[0]); ++i)
-        if (meant_for_agent(signals[i])) send(static_cast<int>(signals[i].ssi_signo));
+        if (meant_for_agent(signals[i])) meant(static_cast<int>(signals[i].ssi_signo));
 }
 
 // The pidfd makes sure that the signal reaches ddprun and no later process with the same pid.

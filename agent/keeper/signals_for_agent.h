@@ -11,6 +11,8 @@
 #include <sys/signalfd.h>
 #include <sys/types.h>
 
+#include <functional>
+
 #include "base/system/unique_fd.h"
 
 namespace ddprun::agent::keeper {
@@ -24,7 +26,7 @@ sigset_t signals_to_read();
 // who signal a whole step live longer than it.)
 bool meant_for_agent(const signalfd_siginfo& signal);
 
-// What the keeper reads, and the way on to ddprun.
+// What the keeper reads, and the process of ddprun.
 class SignalsForAgent {
   public:
     // 0: nobody gets anything.
@@ -33,8 +35,9 @@ class SignalsForAgent {
     bool open();
     int fd() const { return signals_.get(); }
     pid_t agent() const { return agent_; }
-    // Reads what has come, and sends on what is meant for ddprun.
-    void pass_on() const;
+    // Reads what has come, and tells which of it is meant for ddprun.
+    void read(const std::function<void(int signal)>& meant) const;
+    // To ddprun itself.
     void send(int number) const;
     void agent_is_gone() { agent_ = 0; }
 

@@ -74,6 +74,7 @@ struct WorkerProgress {
     int local_rank = 0;
     Duration snapshot_took{};     // to save one; 0: not told
     std::string not_finite = {};  // "loss=nan"; empty: all that it told are numbers
+    Duration saving{};            // what its snapshots have taken from training so far
 };
 // The answer to ExamineWorkers: each with what it prints last and where it is; and which calls of
 // collectives all workers of this node have recorded, if they record any.

@@ -207,6 +207,8 @@ void MachineState::on_no_keeper(const std::string& why) {
 
 void MachineState::on_progress(Time now, const WorkerProgress& event) {
     if (!is_running(event.generation)) return;
+    running->workers.saving(event.local_rank, event.saving);
+    facts.saving(running->workers.saving());
     if (facts.saved(event.snapshot, now)) tell_soon(now);
     if (event.snapshot_took > Duration{}) request.snapshot_took(event.snapshot_took);
     running->workers.progressed(event.local_rank, event.step, now);

@@ -42,7 +42,10 @@ class NodeStore {
     }
     // Possible errors: unavailable, with what the process lacks.
     Result<> open(const rendezvous::NodePlace& place);
-    void close() { store_.reset(); }  // calls to other members stay, for the next generation
+    void close() {  // calls to other members stay, for the next generation
+        past_operations_ = operations();
+        store_.reset();
+    }
     // No further generation. A leader at its end waits until nobody calls it any more.
     void end() {
         close();
@@ -50,6 +53,13 @@ class NodeStore {
     }
     // When the last request came to the store of this generation, if it is here. It is asked once.
     std::optional<Time> last_request();
+
+    // Requests that have come to the stores of all generations on this node, and connections that
+    // wait there for a key now.
+    std::int64_t operations() const {
+        return past_operations_ + (store_ ? store_->operations() : 0);
+    }
+    std::int64_t waiters() const { return store_ ? store_->waiters() : 0; }
 
   private:
     store::ServerOptions options_for(const rendezvous::NodePlace& place);
@@ -62,6 +72,7 @@ class NodeStore {
     OwnerCalls calls_;
     std::unique_ptr<store::StoreThread> store_;
     Generation generation_ = kNoGeneration;  // whose store it is
+    std::int64_t past_operations_ = 0;       // of stores that are closed
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -17,6 +17,7 @@
 #include "base/overload.h"
 #include "base/system/boot_clock.h"
 #include "base/system/own_proc.h"
+#include "base/system/resident_memory.h"
 #include "rendezvous/wire/wire.h"
 
 namespace ddprun::agent {
@@ -100,6 +101,7 @@ void Runner::start() {
                             heed_terminal(status);
                             if (workers_) workers_->exited(pid, status, at);
                         },
+                    .signalled = [this](int number) { signal(number); },
                     .survivor = [this](const Survivor& survivor) { on_survivor(survivor); },
                     .expired = [this] { post(Tick{}); },
                     .frozen = [this] { post(KeeperFrozen{}); },
@@ -107,7 +109,9 @@ void Runner::start() {
     // Whenever the service opens or loses its standby link, the keeper needs the new descriptor.
     service_.on_standby([this] { prepare_gone(); });
     prepare_gone();
-    service_.serve_workers(operator_answers([this] { return workers_.get(); }, looks_));
+    auto answers = operator_answers([this] { return workers_.get(); }, looks_);
+    answers.usage = [this] { return usage(); };
+    service_.serve_workers(std::move(answers));
     post(Started{});
 }
 
@@ -199,10 +203,16 @@ void Runner::perform(Effect& effect) {
         effect);
 }
 
-// The machine does not know about ports. Each Join offers the port that the next generation would
-// use.
+rendezvous::Usage Runner::usage() const {
+    return {resident_memory(), *consoles_.printed, store_.operations(), store_.waiters()};
+}
+
+// The machine does not know about ports, nor what this process uses. Each Join offers the port that
+// the next generation would use.
 void Runner::send(rendezvous::ToLeader& message) {
+    if (auto* beat = std::get_if<rendezvous::Beat>(&message)) beat->usage = usage();
     if (auto* join = std::get_if<rendezvous::Join>(&message)) {
+        join->beat.usage = usage();
         const auto port = store_.offer(join->offer);
         if (port) join->offer.store_port = *port;
         if (!port) warn(port.error().sentence());

@@ -71,6 +71,7 @@ class Runner {
     void arm();
     void perform(Effect& effect);
     void send(rendezvous::ToLeader& message);
+    rendezvous::Usage usage() const;
     void open_store(const rendezvous::NodePlace& place);
     void spawn(const rendezvous::NodePlace& place);
     void spawn_nothing(const rendezvous::NodePlace& place);

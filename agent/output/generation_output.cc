@@ -87,6 +87,7 @@ StreamRoute GenerationOutput::route(int index, int local_rank, int rank, int str
                              std::to_string(bytes >> 20) + " MiB in " + to_text(FloodWatch::kLong) +
                              " without a pause; what the others print comes later for it"));
     };
+    route.printed = consoles_.printed;
     route.lines = lines_;
     route.turns = turns_;
     return route;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <string>
@@ -21,6 +22,8 @@ namespace ddprun::agent {
 struct Consoles {
     FileThread& files;  // for the workers' files
     Console &out, &err;
+    // Bytes that workers have printed, in all generations.
+    std::shared_ptr<std::int64_t> printed = std::make_shared<std::int64_t>(0);
 };
 
 class GenerationOutput {

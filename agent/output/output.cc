@@ -77,6 +77,7 @@ struct Pump : std::enable_shared_from_this<Pump> {
 
     // Every destination gets the same bytes.
     void pass(std::string_view bytes) {
+        if (route.printed) *route.printed += static_cast<std::int64_t>(bytes.size());
         if (route.file) route.file->write(std::string(bytes));
         if (route.filtered != nullptr) to_filtered(bytes);
         if (route.console != nullptr) to_console(bytes);

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -44,6 +45,8 @@ struct StreamRoute {
     std::function<void(std::size_t bytes)> cut;
     // Called once, when so many bytes have come without a pause (flood_watch.h). May be empty.
     std::function<void(std::size_t bytes)> flood;
+    // Grows by each byte that is read; if empty, nobody counts.
+    std::shared_ptr<std::int64_t> printed;
     // Shared with the other streams; if empty, this stream has its own.
     std::shared_ptr<LineBudget> lines;
     std::shared_ptr<TurnBudget> turns;

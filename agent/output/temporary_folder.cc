@@ -106,7 +106,7 @@ TemporaryFolder make_temporary_folder(const std::string& parent) {
 void record_origin(const TemporaryFolder& folder, const std::string& origin) {
     // Without a lock the record would look like that of a dead owner.
     if (folder.lock && ::flock(folder.lock.get(), LOCK_SH | LOCK_NB) == 0)
-        replace_file(folder.path + "/" + kOriginFile, origin);
+        (void)replace_file(folder.path + "/" + kOriginFile, origin);
 }
 
 OthersFolders look_at_folders(const std::vector<std::string>& paths) {

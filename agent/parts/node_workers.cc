@@ -31,6 +31,17 @@ void NodeWorkers::progressed(int local_rank, std::int64_t step, Time now) {
     reported_at_ = now;
 }
 
+void NodeWorkers::saving(int local_rank, Duration took) {
+    Duration& known = worker(local_rank).saving;
+    known = std::max(known, took);
+}
+
+Duration NodeWorkers::saving() const {
+    Duration longest{};
+    for (const Worker& worker : workers_) longest = std::max(longest, worker.saving);
+    return longest;
+}
+
 bool NodeWorkers::in_contact(Time now) {
     if (first_contact_at_ != kNever) return false;
     first_contact_at_ = now;
@@ -43,6 +54,7 @@ void NodeWorkers::tell(rendezvous::Beat& beat, Time now) const {
     beat.step = step_;
     beat.reports = reports_;
     if (reports_ > 0) beat.reported = now - reported_at_;
+    beat.saving = saving();
     beat.slowest = slowest();
     beat.still = still_;
     beat.pace = pace_;

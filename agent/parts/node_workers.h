@@ -33,6 +33,8 @@ class NodeWorkers {
 
     // A worker has said that it is at this step.
     void progressed(int local_rank, std::int64_t step, Time now);
+    // What its snapshots have taken from training so far.
+    void saving(int local_rank, Duration took);
     // All of them stand still in these ways; empty: some move, at this pace.
     void watched(std::vector<rendezvous::Still> kinds, rendezvous::Pace pace) {
         still_ = std::move(kinds);
@@ -47,6 +49,8 @@ class NodeWorkers {
 
     // ---- what is told
     Time all_ended_at() const { return all_ended_at_; }  // kNever: some live
+    // Of the worker whose training has lost most by it: workers save at the same time.
+    Duration saving() const;
     // Fills in how far they are.
     void tell(rendezvous::Beat& beat, Time now) const;
     // Which marks they have passed by now.
@@ -55,6 +59,7 @@ class NodeWorkers {
   private:
     struct Worker {
         std::int64_t step = -1;  // newest reported
+        Duration saving{};
         bool ended = false;
     };
     Worker& worker(int local_rank);

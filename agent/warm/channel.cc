@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "agent/keeper/keeper_protocol.h"
+#include "base/system/memory_file.h"
 
 namespace ddprun::agent::warm {
 
@@ -129,7 +130,7 @@ void Channel::send(const Words& words, const std::vector<int>& fds) {
 void Channel::send(const Words& words, const Words& payload, const std::vector<int>& fds) {
     std::string text;
     for (const std::string& each : payload) (text += each) += '\0';
-    const Result<UniqueFd> file = keeper::make_payload(text);
+    const Result<UniqueFd> file = memory_file(text);
     if (file) ::lseek(file->get(), 0, SEEK_SET);  // the server reads from the descriptor's position
     std::vector<int> all{file ? file->get() : -1};
     all.insert(all.end(), fds.begin(), fds.end());

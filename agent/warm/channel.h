@@ -14,7 +14,8 @@
 //   failed ID ERRNO   no worker runs, nor will
 //   stale FILE        answer to fork: this file has changed since it was imported
 //
-// Words are texts without NUL. A payload is a memfd with a NUL after each text. Thread: the loop's.
+// Words are texts without NUL. A payload is a memory file with a NUL after each text. Thread: the
+// loop's.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -12,6 +12,8 @@ namespace {
 
 // Milliseconds: one day. The program may write any number.
 constexpr std::int64_t kLongestSnapshot = 86'400'000;
+// Of all snapshots of a process: ten years.
+constexpr std::int64_t kLongestSavingTime = 3660 * kLongestSnapshot;
 // The largest integers that all JSON readers represent exactly.
 constexpr std::int64_t kLargestStep = std::int64_t{1} << 53;
 
@@ -49,16 +51,29 @@ std::string not_finite_in(const std::string& line) {
 
 ProgressReport report_of(const std::string& line) {
     const std::int64_t took = field(line, "snapshot_ms");
+    const std::int64_t saving = field(line, "saving_ms");
     const std::int64_t calls_at = std::max<std::int64_t>(field(line, "ddprun_calls"), 0);
     return {field(line, "step"),
             field(line, "snapshot"),
             std::chrono::milliseconds(std::clamp<std::int64_t>(took, 0, kLongestSnapshot)),
             static_cast<std::uint64_t>(calls_at),
             calls_at > 0 ? field(line, "pid") : 0,
-            not_finite_in(line)};
+            not_finite_in(line),
+            saving < 0 ? Duration{-1}
+                       : std::chrono::milliseconds(std::min(saving, kLongestSavingTime))};
 }
 
 }  // namespace
+
+void SavingTime::hear(const ProgressReport& report) {
+    if (report.saving >= Duration{}) {
+        if (!std::exchange(tells_itself_, true)) all_ = {};
+        all_ = std::max(all_, report.saving);
+    } else if (!tells_itself_ && report.snapshot > counted_ && report.snapshot_took > Duration{}) {
+        counted_ = report.snapshot;
+        all_ += report.snapshot_took;
+    }
+}
 
 std::vector<ProgressReport> ProgressLines::take(std::string_view bytes) {
     std::vector<ProgressReport> reports;

@@ -97,10 +97,17 @@ void ProgressPipe::tell(std::span<const ProgressReport> reports) {
         reports, [](const ProgressReport& report) { return !report.not_finite.empty(); });
     if (odd != reports.end() && !std::exchange(told_not_finite_, true)) {
         const auto until = static_cast<std::size_t>(odd - reports.begin()) + 1;
-        on_report_(newest_of(reports.first(until)));
+        report(reports.first(until));
         reports = reports.subspan(until);
     }
-    if (!reports.empty()) on_report_(newest_of(reports));
+    if (!reports.empty()) report(reports);
+}
+
+void ProgressPipe::report(std::span<const ProgressReport> reports) {
+    for (const ProgressReport& one : reports) saving_.hear(one);
+    ProgressReport newest = newest_of(reports);
+    newest.saving = saving_.all();
+    on_report_(newest);
 }
 
 }  // namespace ddprun::agent

@@ -21,7 +21,7 @@ namespace ddprun::agent {
 class ProgressPipe {
   public:
     // Called from the loop, and within finish(): once for all lines of a read, with the newest of
-    // their numbers.
+    // their numbers, and the sum of what snapshots have taken from training.
     using OnReport = std::function<void(const ProgressReport&)>;
     // Called once, when so many bytes have come without a pause (flood_watch.h). May be empty.
     using OnFlood = std::function<void(std::size_t bytes)>;
@@ -53,6 +53,7 @@ class ProgressPipe {
     std::size_t take_some();
     std::ptrdiff_t read_once();
     void tell(std::span<const ProgressReport> reports);
+    void report(std::span<const ProgressReport> reports);
 
     boost::asio::posix::stream_descriptor pipe_;
     std::shared_ptr<TurnBudget> turns_;
@@ -60,6 +61,7 @@ class ProgressPipe {
     OnFlood on_flood_;
     FloodWatch watch_{std::chrono::milliseconds{250}};
     ProgressLines lines_;
+    SavingTime saving_;
     std::uint64_t calls_at_ = 0;
     std::int64_t calls_of_ = 0;
     bool told_not_finite_ = false;

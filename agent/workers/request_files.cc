@@ -28,7 +28,7 @@ void RequestFiles::stop(const StopHint& hint, std::function<void()> done) {
     if (folder_.empty()) return done();
     files_.post_within(
         kStopFileLimit,
-        [path = stop_file(), text = to_json(hint, day_now())] { replace_file(path, text); },
+        [path = stop_file(), text = to_json(hint, day_now())] { (void)replace_file(path, text); },
         [done = std::move(done)](bool) { done(); });
 }
 

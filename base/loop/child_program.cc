@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +17,10 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
+
+#include "base/system/boot_clock.h"
+#include "base/system/memory_file.h"
 
 extern char** environ;
 
@@ -30,6 +33,8 @@ namespace {
 
 // Bounds the memory that the output of a misbehaving program can take.
 constexpr std::size_t kMaxOutput = 65536;
+// Between two looks where the kernel does not tell of the end.
+constexpr Duration kLookAgain = std::chrono::milliseconds{2};
 // Both ends of a pipe, closed when this object goes. Not open when the process has no descriptors
 // left.
 class Pipe {
@@ -66,8 +71,14 @@ class Child {
         wait();
     }
     // A pidfd becomes readable when the process ends. So the loop learns of the end without
-    // SIGCHLD.
-    int end() const { return static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)); }
+    // SIGCHLD. -1: kernels before Linux 5.3 and sandboxes have none.
+    int pidfd() const { return static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)); }
+    // It stays to be reaped.
+    bool has_ended() const {
+        siginfo_t end{};
+        return ::waitid(P_PID, static_cast<id_t>(pid_), &end, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+               end.si_pid != 0;
+    }
     // Returns the exit code, or -1 when a signal ended the process. It blocks only as long as the
     // process lives.
     int wait() {
@@ -117,53 +128,43 @@ Result<pid_t> spawn(std::vector<std::string>& words, int input, const Pipe& outp
     return Error(ErrorCode::unavailable, "cannot start " + words[0] + ": " + ::strerror(failed));
 }
 
-// Returns an in-memory file with the text, positioned at its start, or -1 when there is none. A
-// file and not a pipe: the child may read as much or as little as it wants, and nobody has to write
-// to it from the loop.
-int input_file(const std::string& text) {
-    const int file = ::memfd_create("input", MFD_CLOEXEC);
-    if (file < 0) return -1;
-    for (std::size_t done = 0; done < text.size();) {
-        const ssize_t n = ::write(file, text.data() + done, text.size() - done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return ::close(file), -1;
-        done += static_cast<std::size_t>(n);
-    }
-    ::lseek(file, 0, SEEK_SET);
-    return file;
-}
-
 // Starts the program with `text` as its standard input. Our copy of the input is closed afterwards:
 // the child has its own.
 Result<int> start(std::vector<std::string>& words, const std::string& text, Pipe& output,
                   StandardError errors) {
-    const int input = input_file(text);
-    if (input < 0 || !output.is_open()) {
-        const std::string why = ::strerror(errno);
-        if (input >= 0) ::close(input);
-        return Error(ErrorCode::unavailable, "cannot create a pipe for " + words[0] + ": " + why);
-    }
-    auto pid = spawn(words, input, output, errors);
-    ::close(input);
+    // A file and not a pipe: the child may read as much or as little as it wants, and nobody has to
+    // write to it from the loop.
+    const Result<UniqueFd> input = memory_file(text);
+    if (!input)
+        return Error(ErrorCode::unavailable,
+                     "cannot start " + words[0] + ": " + input.error().sentence());
+    if (!output.is_open())
+        return Error(ErrorCode::unavailable,
+                     "cannot create a pipe for " + words[0] + ": " + ::strerror(errno));
+    ::lseek(input->get(), 0, SEEK_SET);
+    auto pid = spawn(words, input->get(), output, errors);
     if (!pid) return pid.error();
     return static_cast<int>(*pid);
 }
 
 using Descriptor = asio::posix::stream_descriptor;
 
-// Reads until the output ends, then waits for the end of the process, because a program may close
-// its output before it ends. The timer closes both descriptors, which ends whichever wait is
-// pending.
-asio::awaitable<Result<std::string>> read_all(std::shared_ptr<Descriptor> output,
-                                              std::shared_ptr<Descriptor> end, Duration limit) {
-    const auto late = std::make_shared<bool>(false);
-    asio::steady_timer timer(output->get_executor(), limit);
-    timer.async_wait([output, end, late](error_code error) {
-        if (error) return;
-        *late = true;
-        output->close(error);
-        end->close(error);
+// Closes the descriptor when the time is over, which ends whatever waits for it. Keep the timer as
+// long as that.
+void close_at(asio::steady_timer& timer, Time until, std::shared_ptr<Descriptor> descriptor) {
+    timer.expires_after(until - boot_now());
+    timer.async_wait([descriptor = std::move(descriptor)](error_code error) {
+        if (!error) descriptor->close(error);
     });
+}
+
+// All until the output ends or is more than kMaxOutput. Then the program may still be writing; the
+// closed pipe ends it with SIGPIPE. Nothing: the time is over.
+asio::awaitable<std::optional<std::string>> read_all(int descriptor, Time until) {
+    const auto executor = co_await asio::this_coro::executor;
+    const auto output = std::make_shared<Descriptor>(executor, descriptor);
+    asio::steady_timer timer(executor);
+    close_at(timer, until, output);
     std::array<char, 4096> piece;
     std::string text;
     // No smaller buffer stays behind in the memory, with a secret in it (munge.cc).
@@ -175,15 +176,28 @@ asio::awaitable<Result<std::string>> read_all(std::shared_ptr<Descriptor> output
         text.append(piece.data(), size);
     }
     ::explicit_bzero(piece.data(), piece.size());
-    // If the output was longer than kMaxOutput, the program may still be writing. Closing the pipe
-    // ends it with SIGPIPE.
+    if (!output->is_open()) co_return std::nullopt;
     output->close(error);
-    if (!*late)
+    co_return text;
+}
+
+// A program may close its output before it ends. False: the time is over.
+asio::awaitable<bool> await_end(const Child& child, Time until) {
+    const auto executor = co_await asio::this_coro::executor;
+    asio::steady_timer timer(executor);
+    error_code error;
+    if (const int pidfd = child.pidfd(); pidfd >= 0) {
+        const auto end = std::make_shared<Descriptor>(executor, pidfd);
+        close_at(timer, until, end);
         co_await end->async_wait(Descriptor::wait_read,
                                  asio::redirect_error(asio::use_awaitable, error));
-    timer.cancel();
-    if (*late) co_return Error(ErrorCode::timed_out, "did not answer within " + to_text(limit));
-    co_return text;
+    }
+    while (!child.has_ended()) {
+        if (boot_now() >= until) co_return false;
+        timer.expires_after(kLookAgain);
+        co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, error));
+    }
+    co_return true;
 }
 
 }  // namespace
@@ -193,7 +207,7 @@ asio::awaitable<Result<ProgramResult>> run_program(std::vector<std::string> word
                                                    std::string input, Duration limit,
                                                    StandardError errors) {
     DDPRUN_CHECK(!words.empty(), "a program");
-    const auto executor = co_await asio::this_coro::executor;
+    const Time until = boot_now() + limit;
     int descriptor = -1;
     Result<int> pid = 0;
     {
@@ -205,14 +219,10 @@ asio::awaitable<Result<ProgramResult>> run_program(std::vector<std::string> word
         descriptor = output.release_read_end();
     }
     Child child(*pid);
-    const auto output = std::make_shared<Descriptor>(executor, descriptor);
-    const int pidfd = child.end();
-    if (pidfd < 0)
-        co_return Error(ErrorCode::unavailable,
-                        "cannot wait for " + words[0] + ": " + ::strerror(errno));
-    const auto end = std::make_shared<Descriptor>(executor, pidfd);
-    auto text = co_await read_all(output, end, limit);
-    if (!text) co_return Error(text.error().code(), words[0] + " " + text.error().sentence());
+    std::optional<std::string> text = co_await read_all(descriptor, until);
+    if (!text || !co_await await_end(child, until))
+        co_return Error(ErrorCode::timed_out,
+                        words[0] + " did not answer within " + to_text(limit));
     co_return ProgramResult{std::move(*text), child.wait()};
 }
 

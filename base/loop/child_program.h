@@ -26,9 +26,9 @@ struct ProgramResult {
 // What happens to the child's standard error: it is dropped, or goes where ours goes.
 enum class StandardError { dropped, ours };
 
-// `words[0]` is looked up in PATH. `input` becomes standard input, as an in-memory file,
-// and is zeroed. Possible
-// errors: unavailable (the program cannot be started), timed_out (no answer within `limit`).
+// `words[0]` is looked up in PATH. `input` becomes standard input, as a memory file, and is
+// zeroed. Possible errors: unavailable (the program cannot be started), timed_out (no answer within
+// `limit`).
 boost::asio::awaitable<Result<ProgramResult>> run_program(
     std::vector<std::string> words, std::string input, Duration limit,
     StandardError errors = StandardError::dropped);

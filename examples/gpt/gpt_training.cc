@@ -255,7 +255,8 @@ Result<void> GptTraining::log_step() {
 void GptTraining::report() {
     const auto newest = writer_ ? writer_->newest() : SnapshotWriter::Newest{};
     const bool own = newest.step >= 0;
-    p_.progress.report(step_, own ? newest.step : saved_, own ? newest.duration.count() : -1);
+    p_.progress.report(step_, own ? newest.step : saved_, own ? newest.duration.count() : -1,
+                       writer_ ? writer_->held().count() : -1);
 }
 
 // For tests and demonstrations of a restart. Only in the first generation, or the job would never

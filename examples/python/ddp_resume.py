@@ -4,7 +4,7 @@
 
 The numbered lines are all that distributed training adds. Interruptions do not change the result. The snapshot has the
 number of samples that are done, so a job may also resume with another number of workers."""
-import argparse, os, signal
+import argparse, os, signal, time
 
 import torch
 import torch.distributed as dist
@@ -25,6 +25,7 @@ data = torch.utils.data.TensorDataset(inputs, (inputs * torch.arange(8)).sum(1, 
 model = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1)).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 step, done, saved = 0, 0, -1  # done: samples of all ranks, for epoch and position; saved: step of the newest snapshot
+saving = 0.0  # milliseconds that snapshots have taken from training
 if os.path.exists(args.snapshot):
     snapshot = torch.load(args.snapshot, map_location=device)
     model.load_state_dict(snapshot["model"])
@@ -51,12 +52,13 @@ while step < args.steps and not asked[0]:
     dist.all_reduce(asked, dist.ReduceOp.MAX)  # 5. all stop after the same step
     if asked[1] and local == 0 and os.path.exists(snapshot_file): os.remove(snapshot_file)  # it is being written
     if rank == 0 and (step % 10 == 0 or asked.any()):
+        begun = time.monotonic()
         state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step, "done": done}
         torch.save(state, args.snapshot + ".part")
         os.replace(args.snapshot + ".part", args.snapshot)  # atomic: a reader never finds an incomplete snapshot
-        saved = step
+        saved, saving = step, saving + 1000 * (time.monotonic() - begun)
     if progress:
-        print(f"step={step} snapshot={saved}", file=progress)  # what --hang-timeout and the budget of restarts look at
+        print(f"step={step} snapshot={saved} saving_ms={saving:.0f}", file=progress)  # for restarts and --hang-timeout
 weights = sum(p.double().sum() for p in model.parameters()).item()
 print(f"RESULT rank={rank} weights={weights:.12f} loss={loss.item():.6f}", flush=True)
 dist.barrier()  # no rank destroys the group while another still uses it

@@ -201,7 +201,8 @@ class Training:
                 os.kill(os.getpid(), signal.SIGKILL)
             sums += torch.tensor(self.take_step(), dtype=torch.float64)
             if self.step % o.log_every == 0 or self.step == o.steps:
-                loss, windows = self.mean(sums), sums[1].item() * self.world
+                windows = sums[1].item() * self.world  # before the sum over all ranks takes their place
+                loss = self.mean(sums)
                 if self.rank == 0:
                     speed = windows * o.context / (time.monotonic() - begun)
                     print(f"step={self.step} loss={loss:.6f} tokens/s={speed:.0f}", flush=True)

@@ -200,7 +200,8 @@ void TrainingRun::tell_figures() {
 void TrainingRun::report() {
     const auto newest = writer_ ? writer_->newest() : SnapshotWriter::Newest{};
     const bool own = newest.step >= 0;
-    progress_.report(step_, own ? newest.step : saved_, own ? newest.duration.count() : -1);
+    progress_.report(step_, own ? newest.step : saved_, own ? newest.duration.count() : -1,
+                     writer_ ? writer_->held().count() : -1);
 }
 
 // Only in the first generation, or the job would never end.

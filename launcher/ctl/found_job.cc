@@ -86,7 +86,9 @@ Result<FoundJob> choose_job(const std::vector<FoundJob>& jobs, const SlurmNames&
                      "no job has a ledger in " + printable(folder) +
                          "; go to the folder in which it was started, give --ledger=PATH or "
                          "--ledger=etcd:HOST:PORT, or, where its ledger is in memory or its nodes "
-                         "meet at ddprun-rendezvous, --rdzv-endpoint=HOST:PORT");
+                         "meet at ddprun-rendezvous, --rdzv-endpoint=HOST:PORT; a job of one node "
+                         "answers if it was started with --ledger=directory:PATH or "
+                         "--ledger=memory");
     if (!slurm.job.empty()) {
         const auto of_job = those_of(fitting, slurm.job);
         const auto of_step = those_of(of_job, slurm.job + "." + slurm.step);

@@ -35,7 +35,7 @@ std::string generation_text(const LedgerEntry& entry) {
     return text + "; cause: " + made.cause;
 }
 
-// "; limits set with ddpctl: 2 to 4 nodes, 5 restarts", in the first entry that has them.
+// "; limits set by alice@login1: 2 to 4 nodes, 5 restarts", in the first entry that has them.
 std::string new_limits(const LedgerEntry& entry, const LedgerEntry* before) {
     const rendezvous::OperatorLimits& now = entry.limits;
     if (now == (before ? before->limits : rendezvous::OperatorLimits{})) return {};
@@ -45,7 +45,7 @@ std::string new_limits(const LedgerEntry& entry, const LedgerEntry* before) {
                count_text(*now.max_nodes, "node");
     if (now.max_restarts)
         what += (what.empty() ? "" : ", ") + count_text(*now.max_restarts, "restart");
-    return "; limits set with ddpctl: " + what;
+    return "; limits set" + (now.by.empty() ? "" : " by " + now.by) + ": " + what;
 }
 
 std::string what_happened(const LedgerEntry& entry) {
@@ -107,7 +107,8 @@ Json entry_json(const DatedEntry& dated) {
                          ? Json()
                          : Json{{"min_nodes", or_null(limits.min_nodes)},
                                 {"max_nodes", or_null(limits.max_nodes)},
-                                {"max_restarts", or_null(limits.max_restarts)}};
+                                {"max_restarts", or_null(limits.max_restarts)},
+                                {"by", limits.by.empty() ? Json() : Json(limits.by)}};
     if (entry.makes_generation()) add_generation(json, entry);
     if (end || entry.makes_generation()) {
         json["restart_seconds"] = phases_json(entry, RestartPhase::detected, RestartPhase::met);

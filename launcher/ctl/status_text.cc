@@ -194,6 +194,12 @@ std::string status_json(const control::StatusReply& job, int indent) {
     json["last_end"] = text_or_null(last_end(job));
     json["ends"] = job.has_ends() ? time_or_null(job.ends()) : Json();
     json["kills"] = job.has_kills() ? time_or_null(job.kills()) : Json();
+    const control::Usage& usage = job.usage();
+    json["usage"] = Json{{"leader_memory_bytes", usage.leader_memory()},
+                         {"largest_memory_bytes", usage.largest_memory()},
+                         {"log_bytes", usage.log_bytes()},
+                         {"store_operations", usage.store_operations()},
+                         {"store_waiters", usage.store_waiters()}};
     json["ended"] = job.has_ended()
                         ? Json{{"code", job.ended().code()}, {"sentence", job.ended().sentence()}}
                         : Json();

@@ -14,6 +14,7 @@
 #include "base/printable.h"
 #include "base/system/boot_clock.h"
 #include "base/system/random_bytes.h"
+#include "base/system/signal_state.h"
 #include "launcher/job/event_program.h"
 #include "launcher/job/failure_outlets.h"
 #include "launcher/job/job_config.h"
@@ -45,12 +46,6 @@ Ending failed(const Error& error) {
     return rendezvous::ended(
         ours ? rendezvous::Verdict::internal : rendezvous::Verdict::unavailable,
         ours ? kInternalCode : kUnavailableCode, error.sentence());
-}
-
-// Whether our caller has this signal ignored, as nohup does with SIGHUP.
-bool is_ignored(int signal) {
-    struct sigaction now {};
-    return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
 // One job on this node. The members at the end stand in the order in which they are made; the
@@ -140,7 +135,7 @@ class Job {
             auto begun = ledger_.begin(config, [this] { tell_secrets_the_folder(); });
             if (!begun) return begun;
         }
-        pointer_.write(point, voice_.log());
+        pointer_.write(point, input_.host.local_addresses, voice_.log());
         service_.emplace(
             loop_, std::move(point.listener), std::move(config), ledger_.ledger(),
             [this](const Note& note) { say_as_leader(note); },

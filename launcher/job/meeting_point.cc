@@ -163,10 +163,12 @@ Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Pla
     if (meets_nobody(plan)) {
         MeetingPoint alone;
         alone.leads = true;
-        // It listens for operators only, who find it by its ledger. The ports that the user has
-        // named are left to the workers' store.
-        const bool answers = !plan.check && is_shared(plan.ledger.place) &&
-                             plan.identity.mode != rendezvous::IdentityMode::none;
+        // It listens for operators only, who find it by its ledger, or by its pointer
+        // (pointer_file.h) where the user has asked for a ledger in memory. The ports that the user
+        // has named are left to the workers' store.
+        const bool found = is_shared(plan.ledger.place) || plan.ledger.chosen;
+        const bool answers =
+            !plan.check && found && plan.identity.mode != rendezvous::IdentityMode::none;
         if (answers)
             if (auto listener = listen_on(loop, 0, false)) alone.listener = std::move(*listener);
         return alone;

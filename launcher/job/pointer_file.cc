@@ -27,20 +27,33 @@ bool have_folder() {
 
 // One node is enough. Where a rendezvous outside of the job leads, it is the first.
 bool is_to_write(const Plan& plan, bool leads) {
-    return !plan.check && !meets_nobody(plan) && folder_of(plan.ledger.place).empty() &&
+    return !plan.check && folder_of(plan.ledger.place).empty() &&
            plan.identity.mode != rendezvous::IdentityMode::none &&
            (leads || plan.node_rank.value_or(-1) == 0);
 }
 
-// Where the nodes meet; 0: not known.
+// Where the nodes meet, or operators are answered; 0: not known, or nobody answers.
 int port_of(const Plan& plan, const MeetingPoint& point) {
     if (point.leads && point.listener) return point.listener->local_endpoint().port();
-    return plan.endpoint.ports.empty() ? 0 : plan.endpoint.ports.front();
+    if (meets_nobody(plan) || plan.endpoint.ports.empty()) return 0;
+    return plan.endpoint.ports.front();
+}
+
+// One that other hosts reach as well, if there is one. Those of IPv6 that begin so are of one link.
+std::string host_of(const Plan& plan, const MeetingPoint& point,
+                    const std::vector<std::string>& addresses) {
+    if (point.address) return *point.address;
+    if (!meets_nobody(plan)) return plan.endpoint.host;
+    for (const std::string& address : addresses)
+        if (!address.starts_with("fe80:") && !address.starts_with("127.") && address != "::1")
+            return address;
+    return "127.0.0.1";
 }
 
 }  // namespace
 
-void PointerFile::write(const MeetingPoint& point, Log log) {
+void PointerFile::write(const MeetingPoint& point, const std::vector<std::string>& addresses,
+                        Log log) {
     const int port = port_of(plan_, point);
     if (port <= 0 || !is_to_write(plan_, point.leads)) return;
     const auto place = of_job(rendezvous::in_folder(kFolder), plan_.run_id);
@@ -49,7 +62,7 @@ void PointerFile::write(const MeetingPoint& point, Log log) {
     const bool shared = is_shared(plan_.ledger.place);
     const rendezvous::JobPointer pointer{
         plan_.run_id, shared ? to_text(plan_.ledger.place) : std::string(),
-        point.address.value_or(plan_.endpoint.host), static_cast<std::uint16_t>(port)};
+        host_of(plan_, point, addresses), static_cast<std::uint16_t>(port)};
     const auto written = std::make_shared<Result<>>();
     files_.post(
         [written, path = *path_, text = to_json(pointer)] {

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "base/loop/file_thread.h"
@@ -21,8 +22,9 @@ class PointerFile {
     // Both must outlive this object.
     PointerFile(FileThread& files, const Plan& plan) : files_(files), plan_(plan) {}
 
-    // If this node is to write it: one that leads at the start, or the first one.
-    void write(const MeetingPoint& point, Log log);
+    // If this node is to write it: one that leads at the start, or the first one. A job of one node
+    // meets nowhere, so its file names one of its `addresses`, as text.
+    void write(const MeetingPoint& point, const std::vector<std::string>& addresses, Log log);
     // If it was written; of a file system that does not answer within `limit` it stays.
     void remove(Duration limit);
 

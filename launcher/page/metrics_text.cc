@@ -72,7 +72,8 @@ class Page {
   private:
     void begin(const std::string& name, const std::string& type, const std::string& help) {
         text_ += "# HELP " + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
-        if (open_ && name.ends_with("_seconds")) text_ += "# UNIT " + name + " seconds\n";
+        for (const std::string unit : {"seconds", "bytes"})
+            if (open_ && name.ends_with("_" + unit)) text_ += "# UNIT " + name + " " + unit + "\n";
     }
 
     std::string run_, sample_, text_;
@@ -92,6 +93,21 @@ void add_generation(Page& page, const PageView& view) {
                    told ? told->max_restarts() : made->max_restarts);
     page.one_gauge("ddprun_restart_budget_used", "Restarts that are used up.",
                    told ? told->restarts() : made->restarts);
+}
+
+// Sums over the nodes that are connected; a node that comes again begins anew.
+void add_usage(Page& page, const control::Usage& usage) {
+    page.one_gauge("ddprun_leader_memory_bytes", "Resident memory of the leader's ddprun.",
+                   static_cast<double>(usage.leader_memory()));
+    page.one_gauge("ddprun_largest_memory_bytes",
+                   "Resident memory of the ddprun that has most, over all nodes.",
+                   static_cast<double>(usage.largest_memory()));
+    page.counter("ddprun_log_bytes", "Bytes that workers have printed.");
+    page.add(static_cast<double>(usage.log_bytes()));
+    page.counter("ddprun_store_operations", "Requests of workers to their stores.");
+    page.add(static_cast<double>(usage.store_operations()));
+    page.one_gauge("ddprun_store_waiters", "Connections that wait for a key of the store.",
+                   static_cast<double>(usage.store_waiters()));
 }
 
 void add_told(Page& page, const control::StatusReply& told) {
@@ -123,6 +139,7 @@ void add_told(Page& page, const control::StatusReply& told) {
     if (told.has_ends())
         page.one_gauge("ddprun_time_limit_timestamp_seconds", "When the time of the job is over.",
                        seconds(Duration{told.ends()}));
+    add_usage(page, told.usage());
 }
 
 void add_recorded(Page& page, const PageView& view) {

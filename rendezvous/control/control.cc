@@ -23,6 +23,8 @@ namespace {
 using Watcher = ReplyStream<control::StatusReply>;
 
 constexpr std::chrono::milliseconds kLookAgain{250};
+// What the processes use is no change, so a job that does not change is told again after this.
+constexpr Duration kTellAgain = std::chrono::seconds{10};
 constexpr std::size_t kNameLimit = 256;
 
 grpc::Status to_status(const Answered& answered) {
@@ -185,7 +187,8 @@ void Control::State::look() {
         reply.reset();
         return;
     }
-    if (reply && seen == job && !ending) return;
+    const bool is_fresh = reply && now() - Duration{reply->now()} < kTellAgain;
+    if (is_fresh && seen == job && !ending) return;
     control::StatusReply next = to_reply(*job, ending, now());
     next.set_version(++version);
     reply = std::make_shared<const control::StatusReply>(std::move(next));

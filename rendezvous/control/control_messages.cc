@@ -16,6 +16,14 @@ void set(control::Node& to, const NodeStatus& node) {
     to.set_port(node.port);
 }
 
+void set(control::Usage& to, const JobUsage& usage) {
+    to.set_leader_memory(usage.leader_memory);
+    to.set_largest_memory(usage.largest_memory);
+    to.set_log_bytes(usage.log_bytes);
+    to.set_store_operations(usage.store_operations);
+    to.set_store_waiters(usage.store_waiters);
+}
+
 }  // namespace
 
 control::StatusReply to_reply(const JobStatus& job, const std::optional<Ending>& ended,
@@ -43,6 +51,7 @@ control::StatusReply to_reply(const JobStatus& job, const std::optional<Ending>&
     reply.set_ended_by(job.ended_by);
     if (job.ends) reply.set_ends(job.ends->count());
     if (job.kills) reply.set_kills(job.kills->count());
+    set(*reply.mutable_usage(), job.usage);
     for (const NodeStatus& node : job.nodes) set(*reply.add_nodes(), node);
     if (ended) {
         reply.mutable_ended()->set_code(ended->code);

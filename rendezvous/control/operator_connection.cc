@@ -150,8 +150,10 @@ Result<> OperatorConnection::State::open(Duration limit) {
     loop.restart();  // it may have run out of work
     auto pair = socket_pair();
     if (!pair) return pair.error();
-    tunnel = std::make_unique<Tunnel>(std::move(*socket), Tunnel::Side::operators, key,
+    auto begun_tunnel = Tunnel::begin(std::move(*socket), Tunnel::Side::operators, key,
                                       std::move(pair->first), [](const Error&) {});
+    if (!begun_tunnel) return begun_tunnel.error();
+    tunnel = std::move(*begun_tunnel);
     const auto channel =
         grpc::CreateCustomInsecureChannelFromFd("job", pair->second.release(), channel_arguments());
     stub = control::Control::NewStub(channel);

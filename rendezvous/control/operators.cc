@@ -8,8 +8,12 @@
 #include <grpcpp/server_posix.h>
 
 #include <algorithm>
+#include <latch>
 #include <map>
+#include <system_error>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/line_limit.h"
 #include "base/printable.h"
@@ -30,6 +34,24 @@ constexpr int kRequestsAtOnce = 16;
 // An operator's host may vanish without a word.
 constexpr int kPingEach = 30'000, kPingAnswered = 20'000;  // ms
 constexpr int kPingsAllowedEach = 5'000;                   // ms; from operators
+// More than gRPC takes with its first calls (8, and for moments 14).
+constexpr int kServerThreads = 16;
+
+// gRPC starts its threads when it begins to serve. One that it does not get it never asks for
+// again, and then it answers nobody any more.
+bool threads_to_be_had(int count) {
+    std::latch done(1);
+    std::vector<std::jthread> threads;
+    bool all = true;
+    try {
+        while (static_cast<int>(threads.size()) < count)
+            threads.emplace_back([&done] { done.wait(); });
+    } catch (const std::system_error&) {
+        all = false;
+    }
+    done.count_down();
+    return all;
+}
 
 }  // namespace
 
@@ -39,6 +61,7 @@ struct Operators::State : std::enable_shared_from_this<State> {
 
     std::string why_not(const Link& link, const Operate& who, const Served& by) const;
     void say_refused(const std::string& by, const std::string& why);
+    void say_not_served(const Error& why) const;
     void start();
     void admit(Tunnel::Socket socket, const Operate& who, std::string key);
     void gone(std::int64_t number, const std::string& by, const Error& why);
@@ -70,6 +93,10 @@ std::string Operators::State::why_not(const Link& link, const Operate& who,
     if (connected.size() + coming >= kOperators)
         return std::to_string(kOperators) +
                " operators are connected to this node; end one of them";
+    if (!server && !threads_to_be_had(kServerThreads))
+        return "no thread is to be had on its host (ulimit -u, the pids limit of the cgroup), so "
+               "it "
+               "answers no operator; try again when there is one";
     return {};
 }
 
@@ -79,6 +106,10 @@ void Operators::State::say_refused(const std::string& by, const std::string& why
     if (said.unsaid > 0)
         log({Note::Level::warn, std::to_string(said.unsaid) + " more operators were refused"});
     if (said.allowed) log({Note::Level::warn, "refused operator " + by + ": " + why});
+}
+
+void Operators::State::say_not_served(const Error& why) const {
+    log({Note::Level::warn, "an operator cannot be served: " + why.sentence()});
 }
 
 void Operators::State::start() {
@@ -102,19 +133,18 @@ void Operators::State::start() {
 void Operators::State::admit(Tunnel::Socket socket, const Operate& who, std::string key) {
     if (is_closed) return;
     auto pair = socket_pair();
-    if (!pair)
-        return log({Note::Level::warn, "an operator cannot be served: " + pair.error().sentence()});
-    start();
+    if (!pair) return say_not_served(pair.error());
     const std::int64_t number = ++newest;
     const std::string by = printable(who.as.node.name);
+    auto tunnel = Tunnel::begin(std::move(socket), Tunnel::Side::served, std::move(key),
+                                std::move(pair->first),
+                                [weak = weak_from_this(), number, by](const Error& why) {
+                                    if (const auto self = weak.lock()) self->gone(number, by, why);
+                                });
+    if (!tunnel) return say_not_served(tunnel.error());
     log({Note::Level::debug, by + " is connected with ddpctl"});
-    auto tunnel = std::make_unique<Tunnel>(std::move(socket), Tunnel::Side::served, std::move(key),
-                                           std::move(pair->first),
-                                           [weak = weak_from_this(), number, by](const Error& why) {
-                                               if (const auto self = weak.lock())
-                                                   self->gone(number, by, why);
-                                           });
-    connected[number] = {std::move(tunnel), who.this_node};
+    start();
+    connected[number] = {std::move(*tunnel), who.this_node};
     grpc::AddInsecureChannelFromFd(server.get(), pair->second.release());
 }
 

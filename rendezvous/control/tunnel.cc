@@ -186,9 +186,18 @@ void Tunnel::State::cut() {
     local.close(ignored);
 }
 
-Tunnel::Tunnel(Socket socket, Side side, std::string key, UniqueFd local, Ended ended)
-    : state_(std::make_shared<State>(std::move(socket), side, std::move(key), std::move(ended))) {
-    state_->start(std::move(local));
+// Asio has no other way than exceptions to say what OpenSSL lacks.
+Result<std::unique_ptr<Tunnel>> Tunnel::begin(Socket socket, Side side, std::string key,
+                                              UniqueFd local, Ended ended) {
+    try {
+        auto state =
+            std::make_shared<State>(std::move(socket), side, std::move(key), std::move(ended));
+        state->start(std::move(local));
+        return std::unique_ptr<Tunnel>(new Tunnel(std::move(state)));
+    } catch (const boost::system::system_error& error) {
+        return Error(ErrorCode::unavailable,
+                     "TLS does not work on this host: " + error.code().message());
+    }
 }
 
 Tunnel::~Tunnel() { close(); }

@@ -33,8 +33,10 @@ class Tunnel {
     // not speak TLS.
     using Ended = std::function<void(const Error&)>;
 
-    // `key`: 32 bytes, the same on both sides. `local`: our end of a socket pair. Starts at once.
-    Tunnel(Socket socket, Side side, std::string key, UniqueFd local, Ended ended);
+    // `key`: 32 bytes, the same on both sides. `local`: our end of a socket pair. Begins at once.
+    // Possible errors: unavailable, such as where a sandbox gives no random numbers (getrandom(2)).
+    static Result<std::unique_ptr<Tunnel>> begin(Socket socket, Side side, std::string key,
+                                                 UniqueFd local, Ended ended);
     ~Tunnel();  // as close()
     Tunnel(const Tunnel&) = delete;
     Tunnel& operator=(const Tunnel&) = delete;
@@ -43,6 +45,7 @@ class Tunnel {
 
   private:
     struct State;
+    explicit Tunnel(std::shared_ptr<State> state) : state_(std::move(state)) {}
     std::shared_ptr<State> state_;
 };
 

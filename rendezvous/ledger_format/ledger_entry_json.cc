@@ -85,6 +85,7 @@ void each_field(auto& v, Is<TimeSpent> auto& spent) {
     v(DDPRUN_FIELD(setting_up), spent.setting_up, kAnyPast);
     v(DDPRUN_FIELD(training), spent.training, kAnyPast);
     v(DDPRUN_FIELD(lost), spent.lost, kAnyPast);
+    v(DDPRUN_FIELD(saving), spent.saving, AbsentIf{Duration{}, kAnyPast});
     v(DDPRUN_FIELD(restarting), spent.restarting, kAnyPast);
     v(DDPRUN_FIELD(unknown), spent.unknown, kAnyPast);
 }
@@ -99,12 +100,6 @@ void each_field(auto& v, Is<TimeRecord> auto& record) {
 
 static_assert(kMostNodes <= static_cast<int>(kMaxNodes) && kMostRestarts <= kMaxWorld,
               "every limit that an operator may set can be recorded");
-
-void each_field(auto& v, Is<OperatorLimits> auto& limits) {
-    v(DDPRUN_FIELD(min_nodes), limits.min_nodes, kNodes);
-    v(DDPRUN_FIELD(max_nodes), limits.max_nodes, Whole{limits.min_nodes.value_or(1), kNodes.high});
-    v(DDPRUN_FIELD(max_restarts), limits.max_restarts, kCount);
-}
 
 void each_field(auto& v, Is<LedgerEntry> auto& entry) {
     v(DDPRUN_FIELD(number), entry.number, kNumber);

@@ -10,6 +10,12 @@ namespace {
 
 std::string text(Generation generation) { return std::to_string(generation.value); }
 
+// In a job of one node. Its ddprun was killed, and its keeper knows no service to call.
+std::string of_earlier_run(const LedgerEntry& newest) {
+    return "an earlier ddprun has begun generation " + text(newest.assignment.generation) + " on " +
+           newest.at.node.name + ", and nothing proves that its workers have ended";
+}
+
 }  // namespace
 
 void MachineState::while_dormant(Time now, const Event& event) {
@@ -221,6 +227,13 @@ void MachineState::settle(Time now) {
     const Time until = gathering.since() + share(lease(), kNobodyCame);
     if (now < until) return wake_at(until);
     declare_over(now, {{}, "no member of generation " + text(g) + " has connected"});
+    if (!single()) return;
+    gathering.wait_for(of_earlier_run(*top()));
+    note(Note::Level::warn,
+         gathering.waits_for() + "; this job waits for " +
+             to_text(limits().times.join_timeout + lease()) +
+             " (--join-timeout) and then ends. If none of them runs any more, end it, remove its "
+             "ledger (ddpctl forget --force) or choose another --rdzv-id, and start it again");
 }
 
 // PROTOCOL.md, rule 11: a leader that holds nothing asks other services whether they lead with more

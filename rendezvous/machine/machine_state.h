@@ -254,7 +254,9 @@ struct MachineState {
     std::string snapshot_asked() const;
     Answered restart_for(Time now, const std::string& by, Generation generation);
     Answered drain_for(Time now, const std::string& by, const std::string& node);
-    Answered limits_for(const std::string& by, const OperatorLimits& asked);
+    Answered limits_for(Time now, const std::string& by, const OperatorLimits& asked);
+    void limits_have_changed();
+    void hear_limits();
     bool is_ending() const {
         return phase == Phase::ending || phase == Phase::closed || stop.is_asked() ||
                end.is_decided();

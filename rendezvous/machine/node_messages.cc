@@ -141,6 +141,7 @@ void MachineState::on_beat(Time now, Session session, const Beat& beat) {
         hang.heard(now, node->id, node->beat);
         facts.reached(beat.reach);
         facts.saved(beat.snapshot, now);
+        facts.saving(beat.saving);
         if (beat.complete && is_member(node->id)) claim.completed(node->id);
     }
     if (holding() && held()->lease.has(node->id)) beat_in_held(now, *node, confirmed);
@@ -198,6 +199,7 @@ void MachineState::on_facts(Time now, const NodeId& node, const Facts& said) {
     if (said.generation > newest()) return early.hear(node, said, now);
     if (said.generation != newest() || phase == Phase::ending || phase == Phase::closed) return;
     facts.hear(said, now);
+    hear_limits();
     if (const auto told = facts.stop(now); told && !stop.is_under_way()) resume_stop(now, *told);
     end_by_failure(now);
 }

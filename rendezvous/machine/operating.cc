@@ -28,7 +28,7 @@ void MachineState::on_operated(Time now, const Operated& asked) {
             },
             [&](const RestartGeneration& a) { return restart_for(now, asked.by, a.generation); },
             [&](const DrainNode& a) { return drain_for(now, asked.by, a.node); },
-            [&](const SetLimits& a) { return limits_for(asked.by, a.limits); },
+            [&](const SetLimits& a) { return limits_for(now, asked.by, a.limits); },
             [&](const AskSnapshot&) { return snapshot_for(now, asked.by); }},
         asked.action));
 }
@@ -117,7 +117,7 @@ Answered MachineState::drain_for(Time now, const std::string& by, const std::str
 
 // The generation that runs goes on as it is: its membership is in the ledger, and ending it would
 // cost work that nobody has asked to lose.
-Answered MachineState::limits_for(const std::string& by, const OperatorLimits& asked) {
+Answered MachineState::limits_for(Time now, const std::string& by, const OperatorLimits& asked) {
     if (single() && (asked.min_nodes || asked.max_nodes))
         return {Answer::refused,
                 "a job of one node (--nnodes=1) cannot have more; it would have to be started with "
@@ -125,19 +125,34 @@ Answered MachineState::limits_for(const std::string& by, const OperatorLimits& a
     if (const std::string why = why_not_now(); !why.empty()) return {Answer::again, why};
     if (stop.is_asked() || end.is_decided())
         return {Answer::refused, "the job is ending: " + end.ending()->sentence};
-    const LimitChange change = decide_limits(
+    LimitChange change = decide_limits(
         asked, {.hold = limits(), .here = nodes_without({}), .restarts_used = record.restarts()});
     if (change.what == LimitChange::What::refused) return {Answer::refused, change.sentence};
     if (change.what == LimitChange::What::holds_already) return {Answer::already, change.sentence};
-    record.set_limits(change.to);
+    change.to.by = by;
+    facts.asked(record.set_limits(change.to));
+    limits_have_changed();
+    note(Note::Level::warn, by + " has set limits with ddpctl: " + change.sentence);
+    // The next leader has to know them.
+    for (auto& [id, node] : roster.nodes()) send_ack(now, node, true);
+    return {Answer::done,
+            "from now on: " + change.sentence +
+                (holding() ? "; " + text(newest()) + " goes on as it is (ddpctl restart ends it)"
+                           : "")};
+}
+
+void MachineState::limits_have_changed() {
     gathering.fewer_may_be_enough();
     late.look_anew();
-    note(Note::Level::warn, by + " has set limits with ddpctl: " + change.sentence);
-    return {Answer::done,
-            "from now on: " + change.sentence + "; " +
-                (holding() ? text(newest()) + " goes on as it is (ddpctl restart ends it), and if"
-                           : "if") +
-                " the leader is lost before the next generation, ask again"};
+}
+
+// A leader that was lost had promised them, and no entry has them.
+void MachineState::hear_limits() {
+    if (!record.hear_limits(facts.limits())) return;
+    limits_have_changed();
+    note(Note::Level::warn, "limits that " + facts.limits().limits.by +
+                                " has set with ddpctl are taken over from the leader before: " +
+                                described(limits(), record.restarts()));
 }
 
 // Between two answers of the ledger nobody knows which generation is the newest.

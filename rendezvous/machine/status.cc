@@ -49,8 +49,10 @@ JobStatus MachineState::status(Time now) const {
         if (facts.interrupted()) job.ended_by = facts.interrupted()->what.sentence;
         if (facts.failure()) job.ended_by = facts.failure().outcome().sentence;
     }
-    for (const auto& [id, node] : roster.nodes())
+    for (const auto& [id, node] : roster.nodes()) {
         if (node.beat.running == newest()) job.step = std::max(job.step, node.beat.step);
+        if (node.connected()) job.usage.add(node.beat.usage);
+    }
     job.snapshot = facts.snapshot();
     job.nodes = node_states();
     job.waiting_for = waiting_for(now, job.nodes);

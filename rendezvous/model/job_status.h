@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rendezvous/model/model.h"
+#include "rendezvous/model/usage.h"
 
 namespace ddprun::rendezvous {
 
@@ -61,6 +62,7 @@ struct JobStatus {
     std::string ended_by;    // what has ended that generation; empty: nothing, or it is complete
     std::optional<Duration> ends;   // when the job's time is over, where that is known
     std::optional<Duration> kills;  // when a stop kills what still runs, where that is known
+    JobUsage usage = {};
     std::vector<NodeStatus> nodes;  // by name
     bool operator==(const JobStatus&) const = default;
 };

@@ -14,6 +14,7 @@
 #include "rendezvous/model/reach.h"
 #include "rendezvous/model/recorded_calls.h"
 #include "rendezvous/model/standstill.h"
+#include "rendezvous/model/usage.h"
 
 namespace ddprun::rendezvous {
 
@@ -47,6 +48,13 @@ struct NodeFailure {
     bool operator==(const NodeFailure&) const = default;
 };
 
+// What operators have set of the limits during a generation, and no entry has recorded yet.
+struct LimitsAsked {
+    std::int64_t number = 0;  // grows from request to request; the highest counts; 0: there is none
+    OperatorLimits limits;
+    bool operator==(const LimitsAsked&) const = default;
+};
+
 // What is known about a generation and is in no ledger entry yet (generation_facts.h).
 struct Facts {
     Generation generation = kNoGeneration;
@@ -60,6 +68,8 @@ struct Facts {
     // How long ago any node heard the leader that held it.
     std::optional<Duration> led = {};
     std::optional<Duration> saved = {};  // how long ago `snapshot` was reported
+    Duration saving{};                   // what its snapshots have taken from training
+    LimitsAsked limits = {};
     bool operator==(const Facts&) const = default;
 };
 inline constexpr std::size_t kSilentTold = 8;
@@ -116,6 +126,8 @@ struct Beat {
     std::vector<RankStep> slowest = {};  // of its living workers, at most kSlowest, slowest first
     std::vector<Still> still = {};       // of its workers, those that stand still
     Pace pace = {};                      // of its workers, while they do not
+    Duration saving{};  // what snapshots have taken from the training of one of its workers
+    Usage usage = {};   // filled in by who sends it
     // All workers of `running` have exited 0, or stopped as a planned stop asked.
     bool complete = false;
     bool operator==(const Beat&) const = default;

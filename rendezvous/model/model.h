@@ -80,6 +80,7 @@ struct Limits {
 struct OperatorLimits {
     std::optional<int> min_nodes, max_nodes;  // both or none
     std::optional<int> max_restarts;
+    std::string by = {};  // who set the last of them: "alice@login1"; empty: nobody has
     bool operator==(const OperatorLimits&) const = default;
 };
 // More is no number of nodes, and no number of restarts.

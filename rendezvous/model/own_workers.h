@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "proto/ids.h"
+#include "rendezvous/model/usage.h"
 
 namespace ddprun::rendezvous {
 
@@ -64,6 +65,8 @@ struct OwnWorkers {
         read;
     // `done` is called once, on the loop.
     std::function<void(const WorkerAsked&, std::function<void(Result<WorkerStacks>)> done)> look;
+    // What this node's ddprun uses now.
+    std::function<Usage()> usage = {};
 };
 
 }  // namespace ddprun::rendezvous

@@ -76,10 +76,11 @@ struct TimeSpent {
     Duration setting_up{};  // from there to its first progress
     Duration training{};    // from there to its failure or its end, but for what was lost
     Duration lost{};        // training that no snapshot has kept
+    Duration saving{};      // what saving snapshots has taken from training, where that is told
     Duration restarting{};  // from a failure to the entry of the next generation, or the end
     Duration unknown{};     // a generation of an allocation that was lost: nobody knows when
     Duration all() const {
-        return waiting + importing + setting_up + training + lost + restarting + unknown;
+        return waiting + importing + setting_up + training + lost + saving + restarting + unknown;
     }
     bool operator==(const TimeSpent&) const = default;
 };

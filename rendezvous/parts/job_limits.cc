@@ -6,16 +6,30 @@ namespace {
 
 // What `over` says replaces what `base` says.
 void lay(OperatorLimits& base, const OperatorLimits& over) {
-    if (over.min_nodes) base.min_nodes = over.min_nodes;
-    if (over.max_nodes) base.max_nodes = over.max_nodes;
+    if (over.min_nodes && over.max_nodes) {
+        base.min_nodes = over.min_nodes;
+        base.max_nodes = over.max_nodes;
+    }
     if (over.max_restarts) base.max_restarts = over.max_restarts;
+    if (!over.by.empty()) base.by = over.by;
 }
 
 }  // namespace
 
-void JobLimits::set(const OperatorLimits& asked) {
+LimitsAsked JobLimits::set(const OperatorLimits& asked) {
     lay(unrecorded_, asked);
     renew();
+    return {++number_, unrecorded_};
+}
+
+// What was asked here after it, and before it was heard, is newer.
+bool JobLimits::hear(const LimitsAsked& asked) {
+    if (asked.number <= number_) return false;
+    number_ = asked.number;
+    const OperatorLimits before = to_record();
+    lay(unrecorded_, asked.limits);
+    renew();
+    return to_record() != before;
 }
 
 OperatorLimits JobLimits::to_record() const {

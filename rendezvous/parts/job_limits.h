@@ -3,12 +3,13 @@
 //
 // What is set holds at once for this leader. The next ledger entry records it, and the next leader
 // reads it there. What another leader has recorded replaces what was recorded before. What this
-// leader was asked and has not recorded yet stays, because it has promised it.
+// leader was asked and has not recorded yet stays, because it has promised it; until it is recorded
+// all nodes keep it, too (Facts), and tell the next leader.
 //
 // Pure; owned by the job's record.
 #pragma once
 
-#include "rendezvous/model/model.h"
+#include "rendezvous/model/messages.h"
 
 namespace ddprun::rendezvous {
 
@@ -18,7 +19,10 @@ class JobLimits {
         : of_command_line_(of_command_line), now_(of_command_line) {}
 
     const Limits& now() const { return now_; }
-    void set(const OperatorLimits& asked);
+    // What all nodes are to keep.
+    LimitsAsked set(const OperatorLimits& asked);
+    // A node says what was asked of another leader. True: it changes what holds.
+    bool hear(const LimitsAsked& asked);
     // For the next entry.
     OperatorLimits to_record() const;
     // An entry of another leader stands.
@@ -31,6 +35,7 @@ class JobLimits {
 
     Limits of_command_line_;
     OperatorLimits recorded_, unrecorded_;
+    std::int64_t number_ = 0;  // of the newest request that was set or heard
     Limits now_;
 };
 

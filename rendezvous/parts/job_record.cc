@@ -45,6 +45,7 @@ TimeFacts JobRecord::time_facts(Time now, const GenerationFacts& facts) const {
     const Time over = times_.over_at(now);
     TimeFacts known{to_day(now), to_day(began_), now - over};
     known.saves = facts.snapshot() >= 0;
+    known.saving = facts.saving();
     known.reached = times_.reached();
     if (facts.saved_at() > kLongAgo) known.unsaved = std::max(over - facts.saved_at(), Duration{});
     return known;

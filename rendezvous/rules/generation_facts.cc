@@ -11,10 +11,25 @@ bool GenerationFacts::reached(Reach reach) {
     return note(true);
 }
 
+// A Beat says of which step the snapshot is, and comes up to a period later. The node's facts say
+// when it was, and come with its next Join.
 bool GenerationFacts::saved(std::int64_t snapshot, Time at) {
+    if (snapshot == snapshot_ && at > kLongAgo) saved_at_ = std::min(saved_at_, at);
     if (snapshot <= snapshot_) return false;
     snapshot_ = snapshot;
     saved_at_ = at;
+    return note(true);
+}
+
+bool GenerationFacts::saving(Duration took) {
+    if (took <= saving_) return false;
+    saving_ = took;
+    return note(true);
+}
+
+bool GenerationFacts::asked(const LimitsAsked& limits) {
+    if (limits.number <= limits_.number) return false;
+    limits_ = limits;
     return note(true);
 }
 
@@ -62,6 +77,8 @@ void GenerationFacts::hear(const Facts& said, Time now) {
     if (said.generation != generation_) return;
     reached(said.reach);
     saved(said.snapshot, said.saved ? now - *said.saved : kLongAgo);
+    saving(said.saving);
+    asked(said.limits);
     for (const NodeFailure& each : said.failures)
         failed(each.node, each.outcome, now - each.outcome.age);
     if (said.interruption) interrupt(*said.interruption, now - said.interrupted);
@@ -83,6 +100,8 @@ Facts GenerationFacts::all(Time now) const {
     facts.stop = stop(now);
     if (led_ > kLongAgo) facts.led = now - led_;
     if (saved_at_ > kLongAgo) facts.saved = std::max(Duration{}, now - saved_at_);
+    facts.saving = saving_;
+    facts.limits = limits_;
     return facts;
 }
 

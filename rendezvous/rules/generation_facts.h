@@ -36,6 +36,8 @@ class GenerationFacts {
     Reach reach() const { return reach_; }
     std::int64_t snapshot() const { return snapshot_; }  // newest reported; -1: none
     Time saved_at() const { return saved_at_; }  // when it was; kLongAgo: none, or not known
+    Duration saving() const { return saving_; }  // what snapshots have taken from training
+    const LimitsAsked& limits() const { return limits_; }
     const FirstFailure& failure() const { return failure_; }
     const std::optional<Interrupted>& interrupted() const { return interrupted_; }
     // Members that were silent since the first failure; empty: not judged yet.
@@ -48,6 +50,8 @@ class GenerationFacts {
     // ---- what happens. True: it is news.
     bool reached(Reach reach);  // of several reports the highest counts
     bool saved(std::int64_t snapshot, Time at);
+    bool saving(Duration took);  // of several sums the longest counts
+    bool asked(const LimitsAsked& limits);
     bool failed(const std::string& node, const WorkerOutcome& outcome, Time at);
     // A worker of a generation that hangs has written where it was when it was ended for it. It
     // belongs to that failure.
@@ -78,6 +82,8 @@ class GenerationFacts {
     Reach reach_ = Reach::start;
     std::int64_t snapshot_ = -1;
     Time saved_at_ = kLongAgo;
+    Duration saving_{};
+    LimitsAsked limits_;
     FirstFailure failure_;
     std::optional<Interrupted> interrupted_;
     std::optional<std::vector<NodeId>> silent_;

@@ -9,7 +9,6 @@ namespace {
 
 std::string text(int number) { return std::to_string(number); }
 
-// "2 to 4 nodes, 1 of 5 restarts used".
 std::string described(int min, int max, int restarts, const LimitsNow& now) {
     std::string nodes = plural_of(now.hold.order);
     if (max == 1) nodes.pop_back();
@@ -33,6 +32,11 @@ std::string why_not(int min, int max, int restarts, const LimitsNow& now) {
 }
 
 }  // namespace
+
+std::string described(const Limits& limits, int restarts_used) {
+    return described(limits.min_nodes, limits.max_nodes, restart_budget(limits.max_restarts),
+                     {.hold = limits, .restarts_used = restarts_used});
+}
 
 LimitChange decide_limits(const OperatorLimits& asked, const LimitsNow& now) {
     using What = LimitChange::What;

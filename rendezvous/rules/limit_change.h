@@ -33,6 +33,9 @@ struct LimitChange {
     std::string sentence;
 };
 
+// "2 to 4 nodes, 1 of 5 restarts used".
+std::string described(const Limits& limits, int restarts_used);
+
 LimitChange decide_limits(const OperatorLimits& asked, const LimitsNow& now);
 
 }  // namespace ddprun::rendezvous

@@ -45,6 +45,7 @@ void share_out(TimeRecord& record, const LedgerEntry& next, Duration left, const
         (facts.reached == contact ? spent.setting_up : spent.importing) += left;
     } else {
         if (record.saves && !has_succeeded(next)) spent.lost += take(left, facts.unsaved);
+        spent.saving += take(left, facts.saving);
         spent.training += left;
     }
 }
@@ -86,6 +87,7 @@ TimeRecord time_until(const LedgerEntry& next, const LedgerEntry* newest, const 
 std::vector<TimePart> parts_of(const TimeSpent& spent) {
     return {{"training", "training", spent.training},
             {"lost", "training that no snapshot has kept", spent.lost},
+            {"saving", "saving snapshots", spent.saving},
             {"importing", "starting workers and importing", spent.importing},
             {"setting_up", "setting up until the first progress", spent.setting_up},
             {"restarting", "restarting", spent.restarting},

@@ -7,6 +7,8 @@
 // that reports its first snapshot has lost all training of the generations before. And if a program
 // reports progress, a generation without any has not trained: it was still importing or setting up.
 //
+// What saving snapshots took from training is a part of its own where the program tells it.
+//
 // A takeover shares out nothing: its generation goes on.
 #pragma once
 
@@ -25,6 +27,7 @@ struct TimeFacts {
     Duration over{};
     // The training until then that no snapshot has kept, if none was before: Duration::max().
     Duration unsaved = Duration::max();
+    Duration saving{};   // what its snapshots have taken from training
     bool saves = false;  // its workers have reported a snapshot
     // How far its first worker has got: started, contact or progress. Nothing: nobody has run it.
     std::optional<RestartPhase> reached = RestartPhase::progress;

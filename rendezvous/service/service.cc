@@ -12,6 +12,7 @@
 
 #include "base/loop/accept_loop.h"
 #include "base/system/boot_clock.h"
+#include "base/system/resident_memory.h"
 #include "rendezvous/control/operators.h"
 #include "rendezvous/link/link.h"
 #include "rendezvous/service/gate.h"
@@ -67,6 +68,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     void close_all();
     void admit(std::shared_ptr<Link> link, ToLeader first);
     Answered operate(const std::string& by, const OperatorAction& action);
+    JobStatus status() const;
 
     asio::io_context& loop;
     std::optional<AcceptLoop> accept_loop;
@@ -78,6 +80,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     Machine machine;
     Operators operators;
     std::optional<Answered> answered;  // of the operator's event that is under way
+    std::function<Usage()> own_usage;  // of this node; may be empty
     Sessions sessions;
     Gate gate;
     Neighbours neighbours;
@@ -104,7 +107,7 @@ Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
       operators(loop, this->log, config.to_day,
                 {[this]() -> std::optional<JobStatus> {
                      if (machine.snapshot().phase == Phase::dormant) return std::nullopt;
-                     return machine.status(boot_now());
+                     return status();
                  },
                  [this](const std::string& by, const OperatorAction& action) {
                      return operate(by, action);
@@ -151,6 +154,18 @@ Answered Service::State::operate(const std::string& by, const OperatorAction& ac
     answered = {OperatorAnswer::already, "the job has ended"};
     step(Operated{by, action});
     return *std::exchange(answered, std::nullopt);
+}
+
+// What the machine does not see: this process, and in a job of one node, which sends no regular
+// Beats, what it uses now.
+JobStatus Service::State::status() const {
+    JobStatus job = machine.status(boot_now());
+    if (is_single && own_usage) {
+        job.usage = {};
+        job.usage.add(own_usage());
+    }
+    job.usage.leader_memory = resident_memory();
+    return job;
 }
 
 // All events pass through here. After the end the machine hears nothing more.
@@ -312,6 +327,7 @@ bool Service::leads() const {
 void Service::heard(const Peer& leader) { state_->step(LeaderHeard{leader}); }
 
 void Service::serve_workers(std::optional<OwnWorkers> workers) {
+    state_->own_usage = workers ? workers->usage : nullptr;
     state_->operators.serve_workers(std::move(workers));
 }
 
@@ -348,6 +364,6 @@ void Service::close_local(Session session) { state_->sessions.close_local(sessio
 
 Snapshot Service::snapshot() const { return state_->machine.snapshot(); }
 
-JobStatus Service::status() const { return state_->machine.status(boot_now()); }
+JobStatus Service::status() const { return state_->status(); }
 
 }  // namespace ddprun::rendezvous

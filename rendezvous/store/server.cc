@@ -126,6 +126,8 @@ Error Server::no_place() const {
 bool Server::on_request(Session& session, Request& request) {
     note_contact(session, request);
     if (!takes_replies(session)) return true;
+    const bool is_new = !key_values_.is_listing(session.id());
+    operations_.store(operations() + (is_new ? 1 : 0), std::memory_order_relaxed);
     const Result<> served = key_values_.handle(session.id(), std::move(request), replies_);
     // Replies that were made before an error must still go out.
     if (!replies_.empty()) queue_replies(session);
@@ -182,6 +184,7 @@ bool Server::takes_replies(Session& session) {
 }
 
 void Server::after_requests() {
+    count_waiters();
     for (const auto& session : to_flush_) session->flush();
     to_flush_.clear();
     if (timing_.load(std::memory_order_relaxed))
@@ -193,6 +196,11 @@ void Server::on_end(Session& session, const std::string& why) {
     if (!why.empty()) log_end(name_of(session.peer()), why);
     key_values_.closed(session.id());
     sessions_.erase(session.id());
+    count_waiters();
+}
+
+void Server::count_waiters() {
+    waiters_.store(static_cast<std::int64_t>(key_values_.num_waits()), std::memory_order_relaxed);
 }
 
 // A worker may connect and send nonsense without end.

@@ -2,9 +2,9 @@
 // the replies.
 //
 // Thread: everything happens on the thread that runs the acceptor's io_context, callbacks too. Only
-// contacts(), last_request() and stop_timing() may be called from any thread. Construct, start(),
-// stop() and destroy on that thread, or while it does not run. The io_context must outlive the
-// server.
+// contacts(), last_request(), stop_timing(), operations() and waiters() may be called from any
+// thread. Construct, start(), stop() and destroy on that thread, or while it does not run. The
+// io_context must outlive the server.
 //
 // Garbage, slowness or death of one connection closes that connection and no other. Names of peers
 // are never looked up. A connection is never closed for being idle: workers are silent for days.
@@ -74,6 +74,10 @@ class Server : private SessionOwner {
     // Nobody wants to know it any more; it costs a look at the clock each time. Callable from any
     // thread.
     void stop_timing() { timing_ = false; }
+    // How many requests have come, and how many connections wait for a key now. Callable from any
+    // thread.
+    std::int64_t operations() const { return operations_.load(std::memory_order_relaxed); }
+    std::int64_t waiters() const { return waiters_.load(std::memory_order_relaxed); }
     std::size_t connections() const { return sessions_.size(); }
     bool has_connection_from(const boost::asio::ip::address& address) const;
 
@@ -95,6 +99,7 @@ class Server : private SessionOwner {
     bool takes_replies(Session& session);  // false: it has been closed
     void log_end(const std::string& peer, const std::string& why);
     void log(const std::string& sentence) const;
+    void count_waiters();
 
     ServerOptions options_;
     KeyValues key_values_;
@@ -103,6 +108,8 @@ class Server : private SessionOwner {
     std::atomic<std::uint64_t> contacts_{0};
     std::atomic<bool> timing_{true};
     std::atomic<Duration::rep> last_request_{0};
+    // Written by the loop's thread only.
+    std::atomic<std::int64_t> operations_{0}, waiters_{0};
     std::uint64_t arrivals_ = 0;     // of processes that say so
     bool full_ = false;              // already reported
     Time minute_ends_{};             // the minute whose ended sessions are counted

@@ -39,6 +39,8 @@ class StoreThread {
     std::uint64_t contacts() const { return server_.contacts(); }
     Time last_request() const { return server_.last_request(); }
     void stop_timing() { server_.stop_timing(); }
+    std::int64_t operations() const { return server_.operations(); }
+    std::int64_t waiters() const { return server_.waiters(); }
     void owners_said(OwnersSaid said);
 
   private:

@@ -25,6 +25,11 @@ void each_field(auto& v, Is<NodeFailure> auto& failure) {
     v(DDPRUN_FIELD(outcome), failure.outcome, Any{});
 }
 
+void each_field(auto& v, Is<LimitsAsked> auto& asked) {
+    v(DDPRUN_FIELD(number), asked.number, kNumber);
+    each_field(v, asked.limits);
+}
+
 // Times travel as durations ("how long ago"), since the clocks of two hosts do not agree.
 void each_field(auto& v, Is<Facts> auto& facts) {
     v(DDPRUN_FIELD(generation), facts.generation, kNumberOrNone);
@@ -44,6 +49,8 @@ void each_field(auto& v, Is<Facts> auto& facts) {
     v(DDPRUN_FIELD(stop), facts.stop, Any{});
     v(DDPRUN_FIELD(led), facts.led, kAnyPast);
     v(DDPRUN_FIELD(saved), facts.saved, kAnyPast);
+    v(DDPRUN_FIELD(saving), facts.saving, kAnyPast);
+    v(DDPRUN_FIELD(limits), facts.limits, Any{});
 }
 
 // ---- node → rendezvous
@@ -77,6 +84,13 @@ void each_field(auto& v, Is<Still> auto& still) {
     v(DDPRUN_FIELD(lost_to), still.lost_to, Any{});
 }
 
+void each_field(auto& v, Is<Usage> auto& usage) {
+    v(DDPRUN_FIELD(memory), usage.memory, kNumber);
+    v(DDPRUN_FIELD(log_bytes), usage.log_bytes, kNumber);
+    v(DDPRUN_FIELD(store_operations), usage.store_operations, kNumber);
+    v(DDPRUN_FIELD(store_waiters), usage.store_waiters, kNumber);
+}
+
 void each_field(auto& v, Is<Beat> auto& beat) {
     // Beats are numbered from 1 on; an echo of 0 means that no Ack has come yet.
     v(DDPRUN_FIELD(number), beat.number, Whole{1, kMaxNumber});
@@ -99,6 +113,8 @@ void each_field(auto& v, Is<Beat> auto& beat) {
     v(DDPRUN_FIELD(slow_worker), beat.pace.slowest, kCount);
     v(DDPRUN_FIELD(slow_outside), beat.pace.outside, Whole{0, 100});
     v(DDPRUN_FIELD(others_outside), beat.pace.others, Whole{0, 100});
+    v(DDPRUN_FIELD(saving), beat.saving, kAnyPast);
+    v(DDPRUN_FIELD(usage), beat.usage, Any{});
 }
 
 // Mark and job are random numbers, so any value is valid.

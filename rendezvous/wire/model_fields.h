@@ -42,6 +42,14 @@ void each_field(auto& v, Is<Limits> auto& limits) {
     v(DDPRUN_FIELD(join_interval), limits.join_interval, kTime);
 }
 
+// Whoever reads them checks that MIN and MAX come together.
+void each_field(auto& v, Is<OperatorLimits> auto& limits) {
+    v(DDPRUN_FIELD(min_nodes), limits.min_nodes, kNodes);
+    v(DDPRUN_FIELD(max_nodes), limits.max_nodes, Whole{limits.min_nodes.value_or(1), kNodes.high});
+    v(DDPRUN_FIELD(max_restarts), limits.max_restarts, kCount);
+    v(DDPRUN_FIELD(by), limits.by, AbsentIf{std::string(), kSentence});
+}
+
 void each_field(auto& v, Is<Peer> auto& peer) {
     v(DDPRUN_FIELD(node), peer.node, Any{});
     v(DDPRUN_FIELD(address), peer.address, kName);

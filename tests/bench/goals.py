@@ -103,6 +103,15 @@ def trainer_goals():
         yield Goal(f"scaling, {world} rank{'s' if world > 1 else ''} (ms a step)", 1.0, ("PyTorch DDP",))
 
 
+def model_goals():
+    python = ("Python, torchrun",)
+    for model, subject, step, crash in (("gpt", "C++", 0.9, 1 / 20), ("gpt", "C++ with libtorch", 1.0, 1 / 5),
+                                        ("mnist", "C++ with libtorch", 1.0, 1 / 5)):
+        yield Goal(f"{model}, a step (ms)", step, python, subject)
+        yield Goal(f"{model}, launch to first step (s)", 1 / 20, python, subject)
+        yield Goal(f"{model}, kill to next step (s)", crash, python, subject)
+
+
 def loss_goals():
     # The keeper of a killed agent says so at once. With the keeper gone, the lease has to pass. Without the leader, the
     # others look for a new one first.
@@ -127,5 +136,5 @@ def crowd_goals():
     yield Goal("10000 nodes: ddpctl status (s)", 0.5)
 
 
-GOALS = [goal for part in (start_goals, restart_goals, output_goals, idle_goals, store_goals, trainer_goals, loss_goals,
-                           crowd_goals) for goal in part()]
+GOALS = [goal for part in (start_goals, restart_goals, output_goals, idle_goals, store_goals, trainer_goals, model_goals,
+                           loss_goals, crowd_goals) for goal in part()]

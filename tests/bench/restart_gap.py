@@ -105,19 +105,23 @@ def phases(where, generation):
     return found | {"crash to first resumed step (s)": ends[-1] - crashed}
 
 
-def prepared(name, where):
-    """Whether what is prepared while a job trains is there: the server, with what the first steps have imported, too.
-    It looks for that a second after the first progress, and then writes down what it knows for the next job."""
-    if WARM.get(name, "off") == "off":
-        return True
-    noted = where / "noted.0.1"
-    if b"is ready after" not in (where / "log").read_bytes() or not noted.exists():
+def server_is_prepared(log, first_step):
+    """Whether a warm job's server is there, with what the first steps have imported, too. It looks for that a second
+    after the first progress, and then writes down what it knows for the next job. first_step: time.time() of it."""
+    if b"is ready after" not in log.read_bytes():
         return False
-    first_step = json.loads(noted.read_text())["first step"]
     memory = Path(os.environ["XDG_CACHE_HOME"], "ddprun", "imports")
     written = max((path.stat().st_mtime for path in memory.rglob("*") if path.is_file()), default=0)
     # An earlier job of the same script has written down the same: then there is nothing to see.
     return written > first_step + 1 or time.time() > first_step + 20
+
+
+def prepared(name, where):
+    """Whether what is prepared while a job trains is there."""
+    if WARM.get(name, "off") == "off":
+        return True
+    noted = where / "noted.0.1"
+    return noted.exists() and server_is_prepared(where / "log", json.loads(noted.read_text())["first step"])
 
 
 def play(name, crashes, where):

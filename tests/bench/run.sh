@@ -31,7 +31,9 @@ install_packages "${BENCH_PACKAGES[@]}" || echo "some peers cannot be installed;
 
 if [[ -z ${BENCH_BIN:-} ]]; then
     cmake --preset release -DDDPRUN_TESTS=ON >/dev/null
-    cmake --build --preset release --target ddprun ddpctl trainer_tool store_serve store_echo link_nodes
+    cmake --build --preset release --target ddprun ddpctl trainer_tool store_serve store_echo link_nodes gpt
+    # With libtorch, which is in the PyTorch that has just come.
+    cmake --build --preset release --target gpt_torch mnist 2>/dev/null || true
 fi
 from_caller() { (cd "$caller" && realpath -s "$1"); }
 bin=$root/build/bin tests=$root/build/tests venv=$root/build/torch-venv

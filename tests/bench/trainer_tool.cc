@@ -345,7 +345,7 @@ int gpu(std::size_t batch) {
         if (reduced && !reducer->finish()) return 5;
         // Work on a GPU is asynchronous. The upload of the next forward pass waits for all of it,
         // with and without reduction.
-        if (!mlp->update(*reducer, 1e-6f, 0) || !mlp->forward(x, y)) return 6;
+        if (!mlp->update(mlp->parameters(), reducer->gradients(), 1e-6f, 0) || !mlp->forward(x, y)) return 6;
         if (step >= 20) figures[reduced].push_back(1000 * seconds_since(begun));  // after a warm-up
     }
     std::printf("{\"with\": %.4f, \"without\": %.4f}\n", median(figures[1]), median(figures[0]));

@@ -204,7 +204,7 @@ wait_until 40 runs_generation '[2-9]' || fail "two nodes do not go on"
 expect_in "$work/ctl.out" '^limits      2 to 3 nodes'
 expect_in "$work/ctl.out" 'restarts    0 of 7 used'
 "$ddpctl" history --ledger="$ledger/$id" >"$work/ctl.out" || fail "no history"
-expect_in "$work/ctl.out" 'generation 1: .*; limits set with ddpctl: 2 to 3 nodes, 7 restarts$'
+expect_in "$work/ctl.out" 'generation 1: .*; limits set by alice@.*: 2 to 3 nodes, 7 restarts$'
 wait_until 60 trains || fail "no training"
 
 say "a stop after a snapshot"
@@ -345,6 +345,43 @@ expect_in "$work/ctl.err" 'this job answers no operator: it has one node'
 kill -TERM "${pid[one]}"
 join one 60
 expect_code 143
+expect_nothing_left 5
+
+say "a job of one node with its ledger in memory answers where it was started; without a secret it says what to do"
+cd "$work/here"
+id=$mark.9
+memory() { HOST_NAME=n1 start "$1" --nnodes=1 --rdzv-id="$id" --ledger=memory "${@:2}"; } # name, options…
+memory one --secret-file="$work/ours" "${worker[@]}"
+wait_until 30 here_runs || fail "it is not found"
+expect_in "$work/ctl.out" '^n1 +running'
+here restart
+expect_code 0
+here history
+expect_code 1
+expect_in "$work/ctl.err" 'the ledger of this job is in memory'
+here stop
+expect_code 0
+join one 60
+expect_code 143
+[[ ! -e .ddprun ]] || fail "left: $(ls -A .ddprun)"
+id=$mark.10
+memory one "${worker[@]}"
+wait_until 30 test -e ".ddprun/$id.job" || fail "no word of it"
+here status
+expect_code 77
+expect_in "$work/ctl.err" '--secret-file'
+kill -TERM "${pid[one]}"
+join one 60
+expect_code 143
+memory one --identity=none "${worker[@]}"
+wait_until 30 count_is "${worker[*]}" 1 || fail "no worker"
+here status
+expect_code 1
+expect_in "$work/ctl.err" 'a job of one node answers if it was started with --ledger=directory:PATH or --ledger=memory'
+kill -TERM "${pid[one]}"
+join one 60
+expect_code 143
+cd "$work"
 expect_nothing_left 5
 
 if [[ -n ${DDPRUN_LONG:-} ]]; then

@@ -72,11 +72,12 @@ expect_in ctl.out '^good: succeeded$'
 
 say "where the time of a job went: all of it, and what no snapshot has kept"
 before=$(date -u +%Y-%m-%dT%H:%M:%S.%3NZ)
-job saves 0 --max-restarts=1 /bin/sh -c 'echo "step=1 snapshot=1" >&$DDPRUN_PROGRESS_FD; sleep 0.5
+job saves 0 --max-restarts=1 /bin/sh -c 'echo "step=1" >&$DDPRUN_PROGRESS_FD; sleep 0.2
+    echo "step=2 snapshot=2 snapshot_ms=50" >&$DDPRUN_PROGRESS_FD; sleep 0.5
     [ "$TORCHELASTIC_RESTART_COUNT" = 1 ]'
 after=$(date -u +%Y-%m-%dT%H:%M:%S.%3NZ)
 expect_in run.err ' of [0-9.]+ s, [0-9.]+ s were training that is kept \([0-9]+ %\)$'
-expect_in run.err ' the rest: [0-9.]+ (ms|s) training that no snapshot has kept, '
+expect_in run.err ' the rest: [0-9.]+ (ms|s) training that no snapshot has kept, .* saving snapshots, '
 expect_in run.err ' restarts by cause: 1 failed worker$'
 ctl history --json --ledger=.ddprun/saves
 python3 - ctl.out "$before" "$after" <<'P' || fail "not the times of that job"
@@ -86,6 +87,7 @@ of = lambda text: datetime.datetime.fromisoformat(text[:-1])
 begun, until, parts = of(history["time_from"]), of(history["time_until"]), history["seconds"]
 assert of(sys.argv[2]) <= begun < until <= of(sys.argv[3]), history
 assert abs(sum(parts.values()) - (until - begun).total_seconds()) < 0.002, history
+assert abs(parts["saving"] - 0.1) < 1e-6, parts
 assert 0.4 < parts["lost"] and 0.4 < parts["training"] and parts["restarting"] > 0 and parts["importing"] > 0, parts
 P
 

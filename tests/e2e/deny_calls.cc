@@ -1,8 +1,11 @@
 // Runs a program under a seccomp filter that denies some system calls, as sandboxes, old kernels
-// and container runtimes do. With `block` all signals are blocked as well.
+// and container runtimes do. With `block` all signals are blocked as well. `linux-3.10` denies what
+// is newer than this kernel: all calls that it has not, and open() without a name (O_TMPFILE). But
+// getrandom() stays: OpenSSL looks at the kernel's version before it does without.
 //
-//   deny_calls ENOSYS|EPERM|none CALL,CALL,… [block] PROGRAM [ARGUMENT…]
+//   deny_calls ENOSYS|EPERM|none CALL,CALL,…|linux-3.10 [block] PROGRAM [ARGUMENT…]
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -47,7 +50,34 @@ const std::map<std::string, long> kCalls{{"clone3", SYS_clone3},
                                          {"statx", SYS_statx},
                                          {"timerfd_create", SYS_timerfd_create}};
 
+bool install(std::vector<sock_filter> filter) {
+    filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+    sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
+    return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+// The numbers of x86-64 grow with the age of the kernel; the first one after Linux 3.10 is that of
+// sched_setattr() (3.14). A kernel without O_TMPFILE takes it for an attempt to open a folder.
+bool deny_what_is_newer() {
+#ifdef __x86_64__
+    constexpr unsigned kUnnamed = O_TMPFILE & ~O_DIRECTORY;
+    constexpr unsigned kLow = offsetof(seccomp_data, args[2]);
+    return install({BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getrandom, 6, 0),
+                    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, SYS_sched_setattr, 0, 1),
+                    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+                    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+                    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kLow),
+                    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kUnnamed, 0, 1),
+                    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EISDIR)});
+#else
+    return false;
+#endif
+}
+
 bool deny(const std::string& names, int error) {
+    if (names == "linux-3.10") return deny_what_is_newer();
     std::vector<sock_filter> filter{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
     for (std::size_t at = 0; at <= names.size();) {
         const std::size_t end = std::min(names.find(',', at), names.size());
@@ -59,10 +89,7 @@ bool deny(const std::string& names, int error) {
             BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)));
         at = end + 1;
     }
-    filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
-    sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
-    return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    return install(std::move(filter));
 }
 
 }  // namespace

@@ -71,6 +71,24 @@ node two 1 "$at" "directory:$work/jobs" "${wait_for_go[@]}" first
 ends one 0; ends two 0
 expect_in "$work/one.err" 'jobs/101 belongs to a job that has ended; it was moved to .*/jobs/101-finished-[0-9a-f]{16}'
 
+say "the ddprun of a job of one node was killed and is begun again by hand: it says at once what it waits for, how long"
+alone() { start one --nnodes=1 --rdzv-id=102 --lease=2 --join-timeout=1 --ledger="directory:$work/alone" sleep 307; }
+alone
+wait_until 20 count_is "sleep 307" 1 || fail "the worker does not run"
+wait_until 20 test -e "$work/alone/102/entry-000000.json" || fail "no entry"
+kill -KILL "${pid[one]}"
+wait "${pid[one]}" 2>/dev/null || true
+expect_nothing_left 10
+alone
+ends one 69
+expect_in "$work/one.err" 'an earlier ddprun has begun generation 0 on .*, and nothing proves that its workers have ended'
+expect_in "$work/one.err" '; this job waits for 3.0 s \(--join-timeout\) and then ends'
+rm -r "$work/alone" # as ddpctl forget --force does
+alone
+wait_until 20 count_is "sleep 307" 1 || fail "the worker does not run"
+kill -TERM "${pid[one]}"
+ends one 143
+
 say "a requeued job continues in its ledger with the next generation; a node of the old allocation is refused"
 at=$(free_port)
 # Starts a node with the variables of a Slurm step: name, node id, SLURM_RESTART_COUNT.

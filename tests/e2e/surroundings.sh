@@ -3,7 +3,7 @@
 # workers either runs, or ddprun says why not in a line and ends with the right code. It never hangs or crashes, and
 # nothing is left. Half of the rows need root, to make the surroundings.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-need_built ddprun
+need_built ddprun ddpctl
 need_program python3
 deny=$bin/../tests/deny_calls
 [[ -x $deny ]] || fail "$deny is not built"
@@ -123,6 +123,25 @@ if mkdir "$group" 2>/dev/null && [[ -e $group/pids.max ]]; then
     done
     echo 16 >"$group/pids.max"
     in_group 0 ""
+    # An operator costs threads, which a node that has none left must not wait for. Later he is answered.
+    echo max >"$group/pids.max"
+    # shellcheck disable=SC2016
+    DDPRUN_TEST_MARK=$mark bash -c 'echo $BASHPID >"$1/cgroup.procs"; shift; exec "$@"' in-group "$group" "$ddprun" \
+        --nnodes=1 --rdzv-endpoint=127.0.0.1:0 --rdzv-id=few --ledger="directory:$work/.few" --nproc-per-node=1 \
+        bash -c 'touch "$0/few.up"; while [[ ! -e $0/few.go ]]; do sleep 0.05; done' "$work" \
+        >"$work/job.out" 2>"$work/job.err" </dev/null &
+    pid[job]=$!
+    wait_until 20 test -e "$work/few.up" || fail "the worker does not run"
+    # The worker needs a process now and then.
+    echo $(($(<"$group/pids.current") + 4)) >"$group/pids.max"
+    ask() { timeout 20 "$bin/ddpctl" status --ledger="$work/.few" >"$work/ctl.out" 2>"$work/ctl.err"; }
+    ! ask || fail "ddpctl was answered without threads"
+    expect_in "$work/ctl.err" 'no thread is to be had on its host'
+    echo max >"$group/pids.max"
+    wait_until 20 ask || fail "ddpctl is not answered later"
+    touch "$work/few.go"
+    join job 20
+    expect_code 0
     rmdir "$group"
 fi
 group=/sys/fs/cgroup/memory/$mark limit=memory.limit_in_bytes

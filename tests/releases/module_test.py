@@ -42,9 +42,9 @@ class Progress(unittest.TestCase):
     def test_is_a_line(self):
         ddprun.progress(17)
         ddprun.progress(18, snapshot=15)
-        ddprun.progress(19, snapshot=19, snapshot_ms=2300)
+        ddprun.progress(19, snapshot=19, snapshot_ms=2300, saving_ms=40)
         text = os.read(self.reader, 1000).decode()
-        self.assertEqual(text, "step=17\nstep=18 snapshot=15\nstep=19 snapshot=19 snapshot_ms=2300\n")
+        self.assertEqual(text, "step=17\nstep=18 snapshot=15\nstep=19 snapshot=19 snapshot_ms=2300 saving_ms=40\n")
 
     def test_never_waits_for_a_slow_reader(self):
         size = fcntl.fcntl(self.writer, fcntl.F_SETPIPE_SZ, 4096)

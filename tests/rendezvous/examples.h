@@ -133,6 +133,8 @@ inline Beat example_beat() {
     beat.still = {
         {0b101, Doing::in_collective, std::chrono::seconds{17}, std::chrono::seconds{2}, 4711},
         {0b010, Doing::sleeps, std::chrono::seconds{18}, {}, 0}};
+    beat.saving = std::chrono::milliseconds{1500};
+    beat.usage = {50'000'000, 4711, 1234567, 3};
     beat.complete = true;
     return beat;
 }
@@ -169,6 +171,8 @@ inline Facts example_facts() {
         Stop{Generation{5}, 15, "scancel", StopCause::signal, std::chrono::seconds{9}, true};
     facts.led = std::chrono::milliseconds{1};
     facts.saved = std::chrono::milliseconds{2};
+    facts.saving = std::chrono::milliseconds{3};
+    facts.limits = {4, {.min_nodes = 2, .max_nodes = 5, .max_restarts = 7, .by = "alice@login1"}};
     return facts;
 }
 
@@ -261,12 +265,12 @@ inline LedgerEntry example_entry(std::int64_t number = 6, std::uint64_t random =
     entry.restart.totals.longest_phase = RestartPhase::stopped;
     entry.restart.totals.longest_of = Generation{4};
     entry.time.begun = std::chrono::hours{24 * 20000};
-    entry.time.at = entry.time.begun + Duration{28};
+    entry.time.at = entry.time.begun + Duration{36};
     entry.time.progresses = entry.time.saves = true;
     entry.time.spent = {Duration{1}, Duration{2}, Duration{3}, Duration{4},
-                        Duration{5}, Duration{6}, Duration{7}};
+                        Duration{5}, Duration{6}, Duration{7}, Duration{8}};
     entry.blame = {{{Generation{3}, "gpu03"}, {Generation{4}, "gpu03"}}, {"gpu03"}, {"gpu04"}};
-    entry.limits = {2, kMostNodes, kMostRestarts};
+    entry.limits = {2, kMostNodes, kMostRestarts, "alice@login1"};
     return entry;
 }
 

@@ -90,7 +90,7 @@ std::string to_text(const Fault& fault) {
 
 rendezvous::OperatorLimits limits_of(int host) {
     rendezvous::OperatorLimits limits{
-        .min_nodes = 1 + host / 2, .max_nodes = 1 + host, .max_restarts = {}};
+        .min_nodes = 1 + host / 2, .max_nodes = 1 + host, .max_restarts = {}, .by = "operator"};
     if (host % 2 == 1) limits.max_restarts = host;
     return limits;
 }

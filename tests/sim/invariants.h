@@ -94,8 +94,10 @@ class Invariants {
     struct Promise {
         std::string name;  // of the process, as entries have it
         rendezvous::OperatorLimits limits;
+        std::size_t place = 0;  // among all that were given
     };
     std::map<Incarnation, Promise> promised_;
+    std::vector<rendezvous::OperatorLimits> given_;  // by all processes, in their order
     // Of each node and generation.
     std::map<std::pair<Incarnation, Generation>, std::int64_t> newest_request_;
     std::set<int> requeued_;         // restart counts of the allocations that were

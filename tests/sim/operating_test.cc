@@ -147,6 +147,25 @@ TEST(Operator, LimitsHoldWhoeverLeads) {
         });
 }
 
+// The leader is lost before any entry has them. The command line would not allow the three nodes
+// that are left.
+TEST(Operator, LimitsThatNoEntryHasOutliveTheirLeader) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = asked(Fault::Kind::operator_sets_limits, seed);
+            config.limits.min_nodes = 4;
+            config.faults.push_back(fault(Fault::Kind::host_lost, 2500ms, 0));
+            return config;
+        },
+        [](const World& world) {
+            const auto made = generations(world);
+            ASSERT_EQ(made.size(), 2u);
+            EXPECT_EQ(made[1].assignment.members.size(), 3u);
+            EXPECT_EQ(made[1].limits, limits_of(2));
+            expect_all_exit(world, Verdict::succeeded, 0);
+        });
+}
+
 // limits_of(3): 2 to 4 nodes, 3 restarts. Two wait as spares.
 TEST(Operator, ALargerMaxTakesSparesIn) {
     for_seeds(

@@ -8,7 +8,8 @@ namespace ddprun::sim {
 
 using rendezvous::LedgerEntry;
 
-// A leader that is lost before the next entry takes its promise with it: the operator is told.
+// A leader that is lost before the next entry takes a drain with it: the operator is told. Limits
+// are facts of the generation, which its nodes tell the next leader.
 void Invariants::stepped(const Process& service, const rendezvous::Event& event,
                          const rendezvous::Effects& effects) {
     if (!service.leads()) {
@@ -30,6 +31,8 @@ void Invariants::stepped(const Process& service, const rendezvous::Event& event,
             promised.min_nodes = set->limits.min_nodes;
             promised.max_nodes = set->limits.max_nodes;
             if (set->limits.max_restarts) promised.max_restarts = set->limits.max_restarts;
+            promise.place = given_.size();
+            given_.push_back(promised);
         }
     }
 }
@@ -41,14 +44,18 @@ void Invariants::asked_for_snapshot(const Process& process, const agent::Snapsho
     newest = hint.asked.number;
 }
 
-// The first entry of a leader has the limits that it has promised.
+// The first entry of a leader has the limits that it has promised, or those that another one has
+// promised later: it hears of them by its nodes.
 void Invariants::check_promise(const Process& leader, const LedgerEntry& entry) {
-    if (const auto promise = promised_.find(leader.id.incarnation); promise != promised_.end()) {
-        const rendezvous::OperatorLimits& set = promise->second.limits;
-        if (set.min_nodes != entry.limits.min_nodes || set.max_nodes != entry.limits.max_nodes ||
-            (set.max_restarts && set.max_restarts != entry.limits.max_restarts))
-            world_.violation(leader.id.name + " forgets the limits that it has promised");
-    }
+    const auto promise = promised_.find(leader.id.incarnation);
+    if (promise == promised_.end()) return;
+    const auto are_kept = [&](const rendezvous::OperatorLimits& set) {
+        return set.min_nodes == entry.limits.min_nodes && set.max_nodes == entry.limits.max_nodes &&
+               (!set.max_restarts || set.max_restarts == entry.limits.max_restarts);
+    };
+    if (std::none_of(given_.begin() + static_cast<std::ptrdiff_t>(promise->second.place),
+                     given_.end(), are_kept))
+        world_.violation(leader.id.name + " forgets the limits that it has promised");
 }
 
 // What operators have set stays set over all leaders, and fits.

@@ -63,7 +63,8 @@ int compare(const Context& context) {
             if (!reducer->finish()) return 4;
         }
         if (!near(on_gpu->gradients(), on_cpu->gradients())) return 5;
-        if (!gpu->update(*on_gpu, 0.05f, 0.9f) || !cpu->update(*on_cpu, 0.05f, 0.9f)) return 6;
+        if (!gpu->update(gpu->parameters(), on_gpu->gradients(), 0.05f, 0.9f)) return 6;
+        if (!cpu->update(cpu->parameters(), on_cpu->gradients(), 0.05f, 0.9f)) return 6;
         if (!near(gpu->parameters(), cpu->parameters())) return 7;
         if (!near(gpu->momenta(), cpu->momenta())) return 8;
         const float loss = gpu->forward(batch.x, batch.y).value();

@@ -64,7 +64,7 @@ std::vector<float> trained(ProcessGroup& group, std::int64_t batch) {
         const auto part = data.batch(sampler.next(batch));
         if (!reducer->zero() || !mlp->forward(part.x, part.y)) return {};
         if (!mlp->backward(*reducer) || !reducer->finish()) return {};
-        if (!mlp->update(*reducer, 0.05f, 0.9f)) return {};
+        if (!mlp->update(mlp->parameters(), reducer->gradients(), 0.05f, 0.9f)) return {};
     }
     std::vector<float> values;
     for (const auto& [name, buffer] : mlp->parameters()) {

@@ -156,6 +156,7 @@ TEST(Train, RefusesAForeignSnapshot) {
     const auto command = train({"--snapshot-dir", folder.path() / "s"});
     ASSERT_EQ(run_program(1, 0, command, folder.path() / "a"), Ends({0}));
     const std::pair<const char*, const char*> mistakes[] = {
+        {"--dtype=bfloat16", "tensor \"w1\" is F32 [1024] in snapshot "},
         {"--hidden=65", "tensor \"w1\" is F32 [1024] in snapshot "},
         {"--samples=100", "is outside of the data set (100 samples)"},
         {"--seed=2", "was written with another --seed"}};
@@ -196,6 +197,60 @@ TEST(Train, RepeatsTheResultOfACompleteJob) {
     ASSERT_EQ(run_program(2, 0, command, folder.path() / "a"), Ends({0, 0}));
     ASSERT_EQ(run_program(2, 1, command, folder.path() / "b"), Ends({0, 0}));
     EXPECT_EQ(last_line(folder.path() / "b" / "0"), last_line(folder.path() / "a" / "0"));
+}
+
+// Four threads load batches ahead, over the ends of epochs (64 steps each). Neither their number
+// nor a crash with batches loaded ahead changes a bit.
+TEST(Train, LoadsAheadWithoutATrace) {
+    test::TemporaryFolder folder;
+    auto command = train({"--steps=150"});
+    ASSERT_EQ(run_program(2, 0, command, folder.path() / "plain"), Ends({0, 0}));
+    command.insert(command.end(), {"--loader-threads=4", "--snapshot-dir", folder.path() / "s",
+                                   "--crash-at-step=137", "--crash-exit=7"});
+    EXPECT_EQ(run_program(2, 0, command, folder.path() / "g0"), Ends({7, 1}));
+    EXPECT_EQ(run_program(2, 1, command, folder.path() / "g1"), Ends({0, 0}));
+    EXPECT_THAT(test::read_all(folder.path() / "g1" / "0"), HasSubstr("at step 130"));
+    EXPECT_EQ(last_line(folder.path() / "g1" / "0"), last_line(folder.path() / "plain" / "0"));
+}
+
+double loss_in(const std::string& line) { return std::stod(line.substr(line.find('=') + 1)); }
+
+// Parameters, gradients and sums of 16 bits: after 60 steps the loss is within 1 % of the one in
+// float32 (seen: 0.1 %), with other bits. float16 begins with a scale that overflows nothing.
+TEST(Train, In16BitsItsLossIsNearlyThatOfFloat32) {
+    test::TemporaryFolder folder;
+    const std::string full = plain_result(2, folder.path() / "float32");
+    for (const char* type : {"bfloat16", "float16"}) {
+        const auto output = folder.path() / type;
+        const auto command = train({"--dtype", type, "--loss-scale=1024"});
+        ASSERT_EQ(run_program(2, 0, command, output), Ends({0, 0})) << test::read_all(output / "0");
+        const std::string half = last_line(output / "0");
+        EXPECT_NEAR(loss_in(half), loss_in(full), 0.01 * loss_in(full)) << type;
+        EXPECT_NE(half, full);
+    }
+}
+
+// The first scale overflows, so the first 16 or so steps are skipped and the scale is halved each
+// time. The crash falls into them. With the scale, master weights and momenta of the snapshot the
+// second generation skips as many, and ends with the bits of an undisturbed run.
+TEST(Train, SkipsTheSameStepsAfterACrash) {
+    test::TemporaryFolder folder;
+    auto command = train({"--dtype=float16", "--loss-scale=1e9", "--clip=2"});
+    ASSERT_EQ(run_program(2, 0, command, folder.path() / "plain"), Ends({0, 0}));
+    const std::string plain = test::read_all(folder.path() / "plain" / "0");
+    EXPECT_THAT(plain, HasSubstr("scale=976562 skipped=10"));
+    command.insert(command.end(),
+                   {"--snapshot-dir", folder.path() / "s", "--crash-at-step=12", "--crash-exit=7"});
+    EXPECT_EQ(run_program(2, 0, command, folder.path() / "g0"), Ends({7, 1}));
+    EXPECT_EQ(run_program(2, 1, command, folder.path() / "g1"), Ends({0, 0}));
+    const std::string resumed = test::read_all(folder.path() / "g1" / "0");
+    EXPECT_THAT(resumed, HasSubstr("at step 10"));
+    const auto last_scale = [](const std::string& text) {
+        const auto at = text.rfind("scale=");
+        return text.substr(at, text.find('\n', at) - at);
+    };
+    EXPECT_EQ(last_scale(resumed), last_scale(plain));
+    EXPECT_EQ(last_line(folder.path() / "g1" / "0"), last_line(folder.path() / "plain" / "0"));
 }
 
 // A node is lost or comes back: three ranks take up the snapshot of two. Its content does not

@@ -45,7 +45,10 @@ Result<void> gpu_add_square_sum(double*, const void*, GpuFloat, std::size_t, voi
 Result<void> gpu_clip(void*, GpuFloat, std::size_t, const double*, double, GpuStream) {
     return none();
 }
-Result<void> gpu_to_bfloat16(void*, const float*, std::size_t, float, GpuStream) { return none(); }
-Result<void> gpu_from_bfloat16(float*, const void*, std::size_t, GpuStream) { return none(); }
+Result<void> gpu_divide(void*, GpuFloat, std::size_t, double, GpuStream) { return none(); }
+Result<void> gpu_narrow(void*, GpuFloat, const float*, std::size_t, float, GpuStream) {
+    return none();
+}
+Result<void> gpu_widen(float*, const void*, GpuFloat, std::size_t, GpuStream) { return none(); }
 
 }  // namespace ddprun::trainer

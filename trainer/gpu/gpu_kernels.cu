@@ -1,4 +1,4 @@
-// Kernels on gradients: sum of squares, clipping, conversion to bfloat16 and back.
+// Kernels on gradients: sum of squares, clipping, division, conversion to 16 bits and back.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -74,12 +74,25 @@ __global__ void clip(T* values, std::size_t count, const double* square_sum, dou
     for (std::size_t i = first(); i < count; i += stride()) values[i] = divided(values[i], by);
 }
 
-__global__ void to_bfloat16(__nv_bfloat16* to, const float* from, std::size_t count, float by) {
-    for (std::size_t i = first(); i < count; i += stride()) to[i] = __float2bfloat16(from[i] / by);
+template <class T>
+__global__ void divide(T* values, std::size_t count, double by) {
+    for (std::size_t i = first(); i < count; i += stride()) values[i] = divided(values[i], by);
 }
 
-__global__ void from_bfloat16(float* to, const __nv_bfloat16* from, std::size_t count) {
-    for (std::size_t i = first(); i < count; i += stride()) to[i] = __bfloat162float(from[i]);
+__device__ void round_to(float& to, float value) { to = value; }
+__device__ void round_to(double& to, float value) { to = value; }
+__device__ void round_to(__half& to, float value) { to = __float2half(value); }
+__device__ void round_to(__nv_bfloat16& to, float value) { to = __float2bfloat16(value); }
+
+template <class T>
+__global__ void narrow(T* to, const float* from, std::size_t count, float by) {
+    for (std::size_t i = first(); i < count; i += stride()) round_to(to[i], from[i] / by);
+}
+
+template <class T>
+__global__ void widen(float* to, const T* from, std::size_t count) {
+    for (std::size_t i = first(); i < count; i += stride())
+        to[i] = static_cast<float>(wide(from[i]));
 }
 
 // Calls `launch` with a null pointer of the type's C++ type.
@@ -122,17 +135,28 @@ cudaError_t launch_clip(void* values, GpuFloat type, std::size_t count, const do
     });
 }
 
-cudaError_t launch_to_bfloat16(void* to, const float* from, std::size_t count, float by,
-                               cudaStream_t stream) {
-    to_bfloat16<<<kBlocks, kThreads, 0, stream>>>(static_cast<__nv_bfloat16*>(to), from, count, by);
-    return cudaGetLastError();
+cudaError_t launch_divide(void* values, GpuFloat type, std::size_t count, double by,
+                          cudaStream_t stream) {
+    return by_type(type, [&](auto* null) {
+        using T = std::remove_pointer_t<decltype(null)>;
+        divide<<<kBlocks, kThreads, 0, stream>>>(static_cast<T*>(values), count, by);
+    });
 }
 
-cudaError_t launch_from_bfloat16(float* to, const void* from, std::size_t count,
-                                 cudaStream_t stream) {
-    from_bfloat16<<<kBlocks, kThreads, 0, stream>>>(to, static_cast<const __nv_bfloat16*>(from),
-                                                    count);
-    return cudaGetLastError();
+cudaError_t launch_narrow(void* to, GpuFloat type, const float* from, std::size_t count, float by,
+                          cudaStream_t stream) {
+    return by_type(type, [&](auto* null) {
+        using T = std::remove_pointer_t<decltype(null)>;
+        narrow<<<kBlocks, kThreads, 0, stream>>>(static_cast<T*>(to), from, count, by);
+    });
+}
+
+cudaError_t launch_widen(float* to, const void* from, GpuFloat type, std::size_t count,
+                         cudaStream_t stream) {
+    return by_type(type, [&](auto* null) {
+        using T = std::remove_pointer_t<decltype(null)>;
+        widen<<<kBlocks, kThreads, 0, stream>>>(to, static_cast<const T*>(from), count);
+    });
 }
 
 }  // namespace ddprun::trainer

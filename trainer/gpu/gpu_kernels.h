@@ -14,9 +14,11 @@ cudaError_t launch_square_sum(double* sum, const void* values, GpuFloat type, st
                               void* scratch, cudaStream_t stream);
 cudaError_t launch_clip(void* values, GpuFloat type, std::size_t count, const double* square_sum,
                         double most, cudaStream_t stream);
-cudaError_t launch_to_bfloat16(void* to, const float* from, std::size_t count, float by,
-                               cudaStream_t stream);
-cudaError_t launch_from_bfloat16(float* to, const void* from, std::size_t count,
-                                 cudaStream_t stream);
+cudaError_t launch_divide(void* values, GpuFloat type, std::size_t count, double by,
+                          cudaStream_t stream);
+cudaError_t launch_narrow(void* to, GpuFloat type, const float* from, std::size_t count, float by,
+                          cudaStream_t stream);
+cudaError_t launch_widen(float* to, const void* from, GpuFloat type, std::size_t count,
+                         cudaStream_t stream);
 
 }  // namespace ddprun::trainer

@@ -25,9 +25,14 @@ Result<void> gpu_add_square_sum(double* sum, const void* values, GpuFloat type, 
 Result<void> gpu_clip(void* values, GpuFloat type, std::size_t count, const double* square_sum,
                       double most, GpuStream stream);
 
-// Divides each value by `by` before it rounds.
-Result<void> gpu_to_bfloat16(void* to, const float* from, std::size_t count, float by,
-                             GpuStream stream);
-Result<void> gpu_from_bfloat16(float* to, const void* from, std::size_t count, GpuStream stream);
+// Divides each value by `by`.
+Result<void> gpu_divide(void* values, GpuFloat type, std::size_t count, double by,
+                        GpuStream stream);
+
+// From float32 to a 16-bit type, and back. The first divides each value by `by` before it rounds.
+Result<void> gpu_narrow(void* to, GpuFloat type, const float* from, std::size_t count, float by,
+                        GpuStream stream);
+Result<void> gpu_widen(float* to, const void* from, GpuFloat type, std::size_t count,
+                       GpuStream stream);
 
 }  // namespace ddprun::trainer

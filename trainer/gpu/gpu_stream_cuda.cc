@@ -82,13 +82,19 @@ Result<void> gpu_clip(void* values, GpuFloat type, std::size_t count, const doub
                    "clipping gradients");
 }
 
-Result<void> gpu_to_bfloat16(void* to, const float* from, std::size_t count, float by,
-                             GpuStream stream) {
-    return checked(launch_to_bfloat16(to, from, count, by, stream), "compressing gradients");
+Result<void> gpu_divide(void* values, GpuFloat type, std::size_t count, double by,
+                        GpuStream stream) {
+    return checked(launch_divide(values, type, count, by, stream), "dividing gradients");
 }
 
-Result<void> gpu_from_bfloat16(float* to, const void* from, std::size_t count, GpuStream stream) {
-    return checked(launch_from_bfloat16(to, from, count, stream), "decompressing gradients");
+Result<void> gpu_narrow(void* to, GpuFloat type, const float* from, std::size_t count, float by,
+                        GpuStream stream) {
+    return checked(launch_narrow(to, type, from, count, by, stream), "rounding to 16 bits");
+}
+
+Result<void> gpu_widen(float* to, const void* from, GpuFloat type, std::size_t count,
+                       GpuStream stream) {
+    return checked(launch_widen(to, from, type, count, stream), "widening from 16 bits");
 }
 
 }  // namespace ddprun::trainer

@@ -1,7 +1,7 @@
 // The two hooks of the library: plain average, and average in bfloat16.
 #include "trainer/gradients/communication_hook.h"
 
-#include "trainer/gpu/gpu_math.h"
+#include "trainer/gradients/float_math.h"
 
 namespace ddprun::trainer {
 
@@ -33,16 +33,9 @@ Result<Work> Bfloat16Hook::begin(ProcessGroup& group, std::size_t index, const B
         return group.begin(Operation::all_reduce(bucket, ReduceOp::avg).on(stream).of(kGradients));
     // Divides in float32 before the conversion, and then sums. Dividing the bfloat16 sum afterwards
     // would round once more, with only 8 bits of precision.
-    const auto* values = static_cast<const float*>(bucket.data);
     const auto by = static_cast<float>(group.size());
     const Buffer half{halves_[index].data(), bucket.count, DataType::bfloat16};
-    if (group.memory() == Memory::gpu) {
-        if (auto done = gpu_to_bfloat16(half.data, values, half.count, by, stream); !done)
-            return done.error();
-    } else {
-        auto* out = static_cast<BFloat16*>(half.data);
-        for (std::size_t i = 0; i < half.count; ++i) out[i] = BFloat16(values[i] / by);
-    }
+    if (auto done = narrow(group.memory(), half, bucket, by, stream); !done) return done.error();
     // The sum, because each rank has divided its values already.
     return group.begin(Operation::all_reduce(half).on(stream).of(kGradients));
 }
@@ -50,12 +43,7 @@ Result<Work> Bfloat16Hook::begin(ProcessGroup& group, std::size_t index, const B
 Result<void> Bfloat16Hook::end(std::size_t index, const Buffer& bucket, GpuStream stream) {
     const GroupMemory& half = halves_[index];
     if (!half) return {};
-    auto* values = static_cast<float*>(bucket.data);
-    if (half.kind() == Memory::gpu)
-        return gpu_from_bfloat16(values, half.data(), bucket.count, stream);
-    const auto* in = static_cast<const BFloat16*>(half.data());
-    for (std::size_t i = 0; i < bucket.count; ++i) values[i] = in[i];
-    return {};
+    return widen(half.kind(), bucket, {half.data(), bucket.count, DataType::bfloat16}, stream);
 }
 
 }  // namespace ddprun::trainer

@@ -6,6 +6,7 @@
 
 #include "trainer/gpu/gpu_math.h"
 #include "trainer/gpu/gpu_stream.h"
+#include "trainer/gradients/float_math.h"
 
 namespace ddprun::trainer {
 namespace {
@@ -35,20 +36,6 @@ double square_sum(const Buffer& buffer) {
     }
 }
 
-// Gradients have a floating type, the reducer sees to that.
-GpuFloat gpu_type(DataType type) {
-    switch (type) {
-        case DataType::float64:
-            return GpuFloat::float64;
-        case DataType::float16:
-            return GpuFloat::float16;
-        case DataType::bfloat16:
-            return GpuFloat::bfloat16;
-        default:
-            return GpuFloat::float32;
-    }
-}
-
 }  // namespace
 
 Result<void> GradientNorm::prepare(Memory kind, std::size_t sums) {
@@ -74,7 +61,7 @@ Result<void> GradientNorm::add(std::size_t sum, const Buffer& buffer, int lane, 
     if (kind_ == Memory::gpu) {
         auto* scratch =
             static_cast<char*>(scratch_.data()) + static_cast<std::size_t>(lane) * kGpuSumScratch;
-        return gpu_add_square_sum(on_gpu(sum), buffer.data, gpu_type(buffer.type), buffer.count,
+        return gpu_add_square_sum(on_gpu(sum), buffer.data, gpu_float_of(buffer.type), buffer.count,
                                   scratch, stream);
     }
     host_[sum] += square_sum(buffer);
@@ -84,7 +71,7 @@ Result<void> GradientNorm::add(std::size_t sum, const Buffer& buffer, int lane, 
 Result<void> GradientNorm::clip(std::size_t sum, const Buffer& buffer, double most,
                                 GpuStream stream) {
     if (kind_ == Memory::gpu)
-        return gpu_clip(buffer.data, gpu_type(buffer.type), buffer.count, on_gpu(sum), most,
+        return gpu_clip(buffer.data, gpu_float_of(buffer.type), buffer.count, on_gpu(sum), most,
                         stream);
     const double norm = std::sqrt(host_[sum]);
     if (norm > most) divide(buffer, norm / most);

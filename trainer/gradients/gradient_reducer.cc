@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trainer/gpu/gpu.h"
+#include "trainer/gradients/float_math.h"
 
 namespace ddprun::trainer {
 namespace {
@@ -30,7 +31,8 @@ GradientReducer::GradientReducer(ProcessGroup& group, std::vector<NamedBuffer> p
       progress_(plan_),
       hook_(options.hook ? options.hook : std::make_shared<AllReduceHook>()),
       written_(plan_.buckets.size()),
-      used_(parameters_.size(), true) {}
+      used_(parameters_.size(), true),
+      averaged_over_(group.size()) {}
 
 GradientReducer::~GradientReducer() {
     // Buckets may still be on their way. They must not lose their memory.
@@ -266,8 +268,10 @@ Result<void> GradientReducer::finish(GpuStream stream) {
         if (auto done = works_[i].wait(own_stream()); !done) return done;
         // Buckets were begun in the order of their numbers, so works_[i] is that of bucket i.
         if (auto done = hook_->end(i, bucket(i), own_stream()); !done) return done;
+        if (auto done = weigh(i); !done) return done;
     }
     finished_ = true;
+    ++steps_;
     // Before the last check, so that the reducer can be used again after a gradient that was not
     // finite.
     progress_.begin_again();
@@ -276,6 +280,21 @@ Result<void> GradientReducer::finish(GpuStream stream) {
     if (!on_gpu()) return {};
     auto after = GpuEvent::record(own_stream());
     return after ? after->before(stream) : after.error();
+}
+
+// The hook has divided by the group's size.
+Result<void> GradientReducer::weigh(std::size_t index) {
+    if (averaged_over_ == group_.size()) return {};
+    const double by = static_cast<double>(averaged_over_) / group_.size();
+    return divide_values(group_.memory(), bucket(index), by, own_stream());
+}
+
+// Backward computes the last layer first, so the buckets are full in that order.
+Result<void> GradientReducer::shadow(GpuStream stream) {
+    if (auto done = zero(stream); !done) return done;
+    for (std::size_t i = options_.find_unused ? 0 : parameters_.size(); i-- > 0;)
+        if (auto done = ready(i, stream); !done) return done;
+    return finish(stream);
 }
 
 ReduceTimes GradientReducer::times() const {

@@ -5,7 +5,7 @@
 // gradient of parameter i into gradient(i) and then calls ready(i). As soon as all gradients of a
 // bucket are ready, the bucket is reduced on the group's own thread or stream. After finish()
 // gradient(i) holds the mean over ranks of what each rank has added since zero(). Each rank has the
-// same weight, also if batches are unequal.
+// same weight, also if batches are unequal. Where ranks run out of samples, see join.h.
 //
 //   reducer.zero();                                    // once a step
 //   { auto quiet = reducer.no_sync(); backward(); }    // accumulation: any number of times
@@ -98,6 +98,17 @@ class GradientReducer {
     // on.
     Result<void> finish(GpuStream stream = nullptr);
 
+    // A step of the other ranks in which this one has nothing to add: zero(), ready() for all, and
+    // finish(). With find_unused this rank has used no parameter.
+    Result<void> shadow(GpuStream stream = nullptr);
+
+    // From the next finish() on gradients are sums divided by this number of ranks, for example of
+    // those that have samples, in place of the group's size. All ranks give the same one.
+    void average_over(int ranks) { averaged_over_ = ranks; }
+
+    // How often finish() has averaged the gradients.
+    std::uint64_t steps() const { return steps_; }
+
     // While this object lives, ready() does nothing. finish() must not be called. It needs a name:
     // an unnamed one ends at once.
     class [[nodiscard]] NoSync {
@@ -139,6 +150,7 @@ class GradientReducer {
     Result<void> allocate();
     Result<void> take_block();
     Result<void> launch(std::size_t bucket);
+    Result<void> weigh(std::size_t bucket);
     Result<void> mark_unused(GpuStream stream);
     Result<void> note_written(std::size_t parameter, GpuStream stream);
     Result<void> note_not_finite(std::size_t bucket);
@@ -171,6 +183,8 @@ class GradientReducer {
     bool finished_ = false;                       // works_ are those of the last step
     BucketTime::Point finish_begun_{};
     std::vector<bool> used_;
+    int averaged_over_;        // ranks by which sums are divided
+    std::uint64_t steps_ = 0;  // finish()es
     bool quiet_ = false;
 };
 

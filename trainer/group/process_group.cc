@@ -2,6 +2,7 @@
 #include "trainer/group/process_group.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "trainer/group/guarded_store.h"
 
@@ -38,6 +39,7 @@ Result<Operation> ProcessGroup::numbered(const Operation& operation) {
     Operation own = operation;
     own.sequence = operation.is_collective() ? ++sequence_ : ++pairwise_;
     if (!own.is_collective()) return own;
+    if (auto good = check_launch(own); !good) return good.error();
     const Opinion o = opinion_of(own);
     auto& calls = calls_[Shape(o.kind, o.type, o.count, o.op, o.root, o.caller)];
     own.compared = ++calls <= std::max<std::uint64_t>(options_.checked_calls, 1);
@@ -81,10 +83,11 @@ void ProcessGroup::end_with(const Error& error) {
 }
 
 // On host memory the numbers are used where they are: stage() and take_back() then do nothing.
-Result<void> ProcessGroup::all_reduce_values(std::span<double> values, ReduceOp op) {
+Result<void> ProcessGroup::all_reduce_values(std::span<double> values, ReduceOp op,
+                                             const char* caller) {
     auto staged = stage(buffer_of(values));
     if (!staged) return staged.error();
-    const Operation operation = Operation::all_reduce(*staged, op).on(stage_stream());
+    const auto operation = Operation::all_reduce(*staged, op).on(stage_stream()).of(caller);
     if (auto done = call(operation); !done) return done;
     return take_back(*staged, buffer_of(values));
 }
@@ -116,26 +119,68 @@ Error ProcessGroup::fail(const FailureStory::Failure& failure) {
     return told;
 }
 
-// This rank's place in the new group: its position among the ranks of its color.
-Result<Context> ProcessGroup::place_of(int color) {
+// The ranks of this group that have the same color, in their order. Empty for no group.
+Result<std::vector<int>> ProcessGroup::members_of(int color) {
     // Each rank fills its own place in a vector of zeros. The sum gives every rank all colors. 0
     // stands for no group.
     std::vector<double> colors(static_cast<std::size_t>(size()));
     colors[static_cast<std::size_t>(rank())] = color < 0 ? 0 : color + 1.0;
     if (auto done = all_reduce_values(colors); !done) return done.error();
+    std::vector<int> members;
+    for (int other = 0; other < size(); ++other)
+        if (color >= 0 && colors[static_cast<std::size_t>(other)] == color + 1.0)
+            members.push_back(other);
+    return members;
+}
+
+// This rank's place in the new group: its position among the members.
+Context ProcessGroup::place_among(const std::vector<int>& members) const {
     Context place = context_;
-    place.world_size = 0;
-    for (int other = 0; other < size(); ++other) {
-        if (color < 0 || colors[static_cast<std::size_t>(other)] != color + 1.0) continue;
-        if (other == rank()) place.rank = Rank(place.world_size);
-        ++place.world_size;
-    }
+    place.world_size = static_cast<int>(members.size());
+    for (std::size_t i = 0; i < members.size(); ++i)
+        if (members[i] == rank()) place.rank = Rank(static_cast<int>(i));
     return place;
 }
 
+// One group has its own order already. So the check begins with the first split, at the same call
+// on all ranks.
+Result<void> ProcessGroup::watch_order() {
+    if (order_ || options_.checked_launches == 0 || size() == 1) return {};
+    auto pairs = store_->another("order"), own = store_->another("");
+    if (!pairs) return pairs.error();
+    if (!own) return own.error();
+    std::vector<int> all(static_cast<std::size_t>(size()));
+    std::iota(all.begin(), all.end(), 0);
+    order_ = std::make_shared<LaunchOrder>(std::move(*pairs), rank(), options_.checked_launches);
+    order_->add({"the whole group", std::move(all), std::move(*own)});
+    return {};
+}
+
+// Gives a part its place in the common order.
+Result<void> ProcessGroup::watch_part(ProcessGroup& part, const std::string& name,
+                                      const std::vector<int>& members) const {
+    if (!order_) return {};
+    auto own = part.store().another("");
+    if (!own) return own.error();
+    part.order_ = order_;
+    part.place_in_order_ =
+        order_->add(order_->part(place_in_order_, name, members, std::move(*own)));
+    return {};
+}
+
+// Before anything of the call is sent.
+Result<void> ProcessGroup::check_launch(const Operation& operation) {
+    if (!order_) return {};
+    auto good = order_->next(place_in_order_, operation, [this] { cut(); });
+    if (!good) end_with(good.error());
+    return good;
+}
+
 Result<std::unique_ptr<ProcessGroup>> ProcessGroup::split(int color) {
-    auto place = place_of(color);
-    if (!place) return place.error();
+    if (auto done = watch_order(); !done) return done.error();
+    auto members = members_of(color);
+    if (!members) return members.error();
+    const Context place = place_among(*members);
     const std::uint64_t number = ++splits_;
     std::unique_ptr<ProcessGroup> made;
     GuardedStore* guard = nullptr;
@@ -148,10 +193,13 @@ Result<std::unique_ptr<ProcessGroup>> ProcessGroup::split(int color) {
         auto guarded =
             std::make_unique<GuardedStore>(std::move(*own), [this] { return story_.elsewhere(); });
         guard = guarded.get();
-        auto part = split_backend(*place, std::move(guarded), color);
+        auto part = split_backend(place, std::move(guarded), color);
         if (!part) return part.error();
         made = std::move(*part);
-        return {};
+        if (!made) return {};
+        return watch_part(*made,
+                          "color " + std::to_string(color) + " of split " + std::to_string(number),
+                          *members);
     });
     if (auto confirmed = confirm_split(done, number); !confirmed) return confirmed.error();
     if (made) guard->release();

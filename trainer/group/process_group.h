@@ -3,12 +3,13 @@
 // buffers.
 //
 // Order: every rank makes the same calls in the same order, those of a group and of its splits
-// together. A call blocks until this rank's part is done, fails, or exceeds the group's timeout.
-// Nothing waits forever. begin() does not wait for the operation. Operations that were begun run in
-// order while the program computes: on GPUs on a stream of the group's own, on CPUs on a thread of
-// its own. Gloo sends the first messages of an all-reduce already in begin(), so that the network
-// has work while that thread waits for a core. A buffer belongs to the group until its Work::wait()
-// has returned, or for a stream from its Work::wait(stream) on.
+// together; GroupOptions::checked_launches finds who does not. A call blocks until this rank's part
+// is done, fails, or exceeds the group's timeout. Nothing waits forever. begin() does not wait for
+// the operation. Operations that were begun run in order while the program computes: on GPUs on a
+// stream of the group's own, on CPUs on a thread of its own. Gloo sends the first messages of an
+// all-reduce already in begin(), so that the network has work while that thread waits for a core. A
+// buffer belongs to the group until its Work::wait() has returned, or for a stream from its
+// Work::wait(stream) on.
 //
 // On GPUs begin() gives the call to the GPU, after the work that Operation::stream has been given,
 // and returns. Only while the ranks compare the call first (GroupOptions::checked_calls) it waits
@@ -53,6 +54,7 @@
 #include "trainer/group/call_teller.h"
 #include "trainer/group/failure_story.h"
 #include "trainer/group/group_memory.h"
+#include "trainer/group/launch_order.h"
 #include "trainer/group/operation.h"
 #include "trainer/group/work.h"
 #include "trainer/worker/context.h"
@@ -75,6 +77,10 @@ struct GroupOptions {
     // move, at least one. Each costs about 0.1 ms. A call that waits for a second is compared too,
     // so that ranks which wait for each other in different calls end before the time-out.
     std::uint64_t checked_calls = 3;
+    // A debug check for programs that split groups: so many launches of each pair of ranks are
+    // compared over all groups that both are in (launch_order.h). Each costs two requests to the
+    // store for each other rank of its group. The whole group's options count. 0: none.
+    std::uint64_t checked_launches = 0;
     // On GPUs: whether the group's stream goes before the program's where both have work.
     GpuPriority priority = GpuPriority::high;
 };
@@ -126,7 +132,9 @@ class ProcessGroup {
     Result<void> monitored_barrier() { return call(Operation::monitored_barrier()); }
 
     // All-reduces a few numbers in host memory. On a GPU group it copies them to the GPU and back.
-    Result<void> all_reduce_values(std::span<double> values, ReduceOp op = ReduceOp::sum);
+    // `caller`: as for Operation::of.
+    Result<void> all_reduce_values(std::span<double> values, ReduceOp op = ReduceOp::sum,
+                                   const char* caller = "");
 
     // Splits the group. Ranks with the same color (0 or more) form a new group, in the order of
     // their old ranks, and count from 0. A rank with color -1 gets a null pointer. All ranks of
@@ -192,7 +200,12 @@ class ProcessGroup {
 
   private:
     Result<Operation> numbered(const Operation& operation);
-    Result<Context> place_of(int color);
+    Result<void> check_launch(const Operation& operation);
+    Result<std::vector<int>> members_of(int color);
+    Context place_among(const std::vector<int>& members) const;
+    Result<void> watch_order();
+    Result<void> watch_part(ProcessGroup& part, const std::string& name,
+                            const std::vector<int>& members) const;
     Result<void> confirm_split(const Result<void>& made, std::uint64_t number);
 
     const Context context_;
@@ -205,6 +218,9 @@ class ProcessGroup {
     using Shape = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t, std::uint32_t,
                              std::uint32_t, std::string>;
     std::map<Shape, std::uint64_t> calls_;
+    // Shared with all splits; null before the first split, and without checked_launches.
+    std::shared_ptr<LaunchOrder> order_;
+    std::size_t place_in_order_ = 0;
     FailureStory story_;
     CallTeller teller_;
     std::atomic<bool> is_over_{false};  // whether over_ has a value

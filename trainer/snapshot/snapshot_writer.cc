@@ -20,6 +20,19 @@ struct SnapshotWriter::Slot {
 
 namespace {
 
+// Adds the time of its life to a sum.
+class TimeAdded {
+  public:
+    explicit TimeAdded(Clock::duration& sum) : sum_(sum) {}
+    ~TimeAdded() { sum_ += Clock::now() - begun_; }
+    TimeAdded(const TimeAdded&) = delete;
+    TimeAdded& operator=(const TimeAdded&) = delete;
+
+  private:
+    Clock::duration& sum_;
+    const Clock::time_point begun_ = Clock::now();
+};
+
 Result<void> copy_bytes(std::byte* to, const TensorView& tensor) {
     if (!tensor.data.empty()) std::memcpy(to, tensor.data.data(), tensor.data.size());
     return {};
@@ -107,6 +120,7 @@ Result<void> SnapshotWriter::await(Slot& slot) {
 
 Result<void> SnapshotWriter::save(std::int64_t step, const std::vector<TensorView>& tensors,
                                   const Metadata& metadata, const Metadata& own_metadata) {
+    const TimeAdded added(held_);
     const auto begun = Clock::now();
     SaveJob job(context_, tensors, options_.file_bytes);
     job.name = SnapshotName{step, folder_.generation()};
@@ -259,6 +273,7 @@ Result<void> SnapshotWriter::write(const Slot& slot, SaveJob& job, const Result<
 }
 
 Result<void> SnapshotWriter::wait() {
+    const TimeAdded added(held_);
     for (auto& slot : slots_) (void)await(*slot);
     return std::exchange(failed_, Result<void>());
 }

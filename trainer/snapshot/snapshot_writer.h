@@ -85,6 +85,11 @@ class SnapshotWriter {
     // The newest snapshot that this writer has completed. Any thread.
     Newest newest() const;
 
+    // How long save() and wait() have kept their caller from training, in all.
+    std::chrono::milliseconds held() const {
+        return std::chrono::duration_cast<std::chrono::milliseconds>(held_);
+    }
+
   private:
     struct Slot;
     SnapshotWriter(const Context& context, std::unique_ptr<Store> store, SnapshotFolder folder,
@@ -108,6 +113,7 @@ class SnapshotWriter {
     std::array<std::unique_ptr<Slot>, 2> slots_;
     std::int64_t number_ = 0;  // of this writer in the job, the same on all ranks
     std::int64_t saves_ = 0;
+    std::chrono::steady_clock::duration held_{};
     std::set<std::string> lists_;  // checksums of those that this rank has put into the store
     SliceLists slices_;            // of all ranks; on rank 0
     Result<void> failed_;

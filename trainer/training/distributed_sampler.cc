@@ -55,8 +55,8 @@ Result<void> DistributedSampler::resume(const SamplerPosition& position) {
     return {};
 }
 
-std::int64_t DistributedSampler::left() const {
-    const std::int64_t rest = options_.samples - position_.consumed;
+std::int64_t DistributedSampler::left_at(const SamplerPosition& position) const {
+    const std::int64_t rest = options_.samples - position.consumed;
     // The rest divided by the ranks: rounded down if the end is dropped, up if it is padded.
     return (options_.drop_last ? rest : rest + world_ - 1) / world_;
 }

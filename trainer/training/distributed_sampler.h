@@ -55,7 +55,9 @@ class DistributedSampler {
     Result<void> resume(const SamplerPosition& position);
 
     // How many samples this rank still gets in this epoch, repeated ones included.
-    std::int64_t left() const;
+    std::int64_t left() const { return left_at(position_); }
+    // The same from a position in the epoch's list on.
+    std::int64_t left_at(const SamplerPosition& position) const;
 
   private:
     DistributedSampler(const SamplerOptions& options, int rank, int world)

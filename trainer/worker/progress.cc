@@ -24,13 +24,17 @@ Progress Progress::from_environment() {
     return Progress(static_cast<int>(fd));
 }
 
-std::string Progress::line(std::int64_t step, std::int64_t snapshot, std::int64_t snapshot_ms) {
+std::string Progress::line(std::int64_t step, std::int64_t snapshot, std::int64_t snapshot_ms,
+                           std::int64_t saving_ms) {
     const std::string took = snapshot_ms < 0 ? "" : " snapshot_ms=" + std::to_string(snapshot_ms);
-    return "step=" + std::to_string(step) + " snapshot=" + std::to_string(snapshot) + took + "\n";
+    const std::string all = saving_ms < 0 ? "" : " saving_ms=" + std::to_string(saving_ms);
+    return "step=" + std::to_string(step) + " snapshot=" + std::to_string(snapshot) + took + all +
+           "\n";
 }
 
-void Progress::report(std::int64_t step, std::int64_t snapshot, std::int64_t snapshot_ms) {
-    write_line(line(step, snapshot, snapshot_ms));
+void Progress::report(std::int64_t step, std::int64_t snapshot, std::int64_t snapshot_ms,
+                      std::int64_t saving_ms) {
+    write_line(line(step, snapshot, snapshot_ms, saving_ms));
 }
 
 // The word "NAME=nan" is what ddprun looks for; it takes letters, digits and _./- in a name, and 64

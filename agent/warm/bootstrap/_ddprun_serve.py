@@ -265,12 +265,22 @@ def _read_line(file):
     return text.decode()
 
 
+def _memory_file():
+    try:
+        return os.memfd_create("printed")
+    except OSError:  # an old kernel or a sandbox
+        import tempfile
+
+        with tempfile.TemporaryFile() as file:
+            return os.dup(file.fileno())
+
+
 class _Captured:
     """Takes what is written to standard output and standard error."""
 
     def __enter__(self):
         self._kept = [os.dup(1), os.dup(2)]
-        self._files = [os.memfd_create("printed") for _ in self._kept]
+        self._files = [_memory_file() for _ in self._kept]
         for number, file in enumerate(self._files, 1):
             os.dup2(file, number)
         return self

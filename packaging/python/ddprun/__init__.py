@@ -26,10 +26,12 @@ _told = False  # SIGTERM has come
 _listens = False
 
 
-def progress(step: int, snapshot: int | None = None, snapshot_ms: int | None = None) -> None:
+def progress(step: int, snapshot: int | None = None, snapshot_ms: int | None = None,
+             saving_ms: int | None = None) -> None:
     """Reports how far the training is: the step, the step of the newest complete snapshot, and, once it is complete,
     how many milliseconds saving it took. ddprun finds hangs with it (--hang-timeout), plans restarts, and knows how
-    early a stop must be told. It never blocks: a line that ddprun has no room for is dropped."""
+    early a stop must be told. saving_ms is what all snapshots of this process have taken from its training so far; left
+    out, each counts with its snapshot_ms. It never blocks: a line that ddprun has no room for is dropped."""
     descriptor = _progress_descriptor()
     if descriptor is None:
         return
@@ -38,6 +40,8 @@ def progress(step: int, snapshot: int | None = None, snapshot_ms: int | None = N
         line += f" snapshot={snapshot:d}"
     if snapshot_ms is not None:
         line += f" snapshot_ms={snapshot_ms:d}"
+    if saving_ms is not None:
+        line += f" saving_ms={saving_ms:d}"
     try:
         room = select.poll()
         room.register(descriptor, select.POLLOUT)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
+#include <csignal>
 #include <functional>
 #include <map>
 #include <string>
@@ -71,11 +72,19 @@ struct Bench {
     std::string how_died;
     std::vector<std::int64_t> pids;
     std::vector<Error> errors;
+    std::vector<std::string> order;  // what has come of workers and their signals
 
     explicit Bench(KeeperOptions options = {}, Duration patience = std::chrono::seconds{5})
         : keeper(std::move(*Keeper::start(options))) {
         KeeperEvents events;
-        events.exited = [this](std::int64_t pid, int status, Time) { exits[pid] = status; };
+        events.exited = [this](std::int64_t pid, int status, Time) {
+            exits[pid] = status;
+            order.push_back("exited");
+        };
+        events.signalled = [this](int signal) {
+            order.push_back("signalled");
+            ::raise(signal);
+        };
         events.expired = [this] { ++expired; };
         events.frozen = [this] { ++frozen; };
         events.died = [this](const std::string& how) {
@@ -99,10 +108,9 @@ struct Bench {
     }
     void spawn(const WorkerStart& start) {
         keeper.spawn(start, [this](Result<Spawned> result) {
-            if (result)
-                pids.push_back(result->pid);
-            else
-                errors.push_back(result.error());
+            if (!result) return errors.push_back(result.error());
+            pids.push_back(result->pid);
+            order.push_back("started");
         });
     }
     // So many spawns have been answered, with a worker or with an error.

@@ -40,6 +40,29 @@ TEST(SignalsForAgent, AWorkersGoesOn) {
     }
 }
 
+// What is passed on to the workers goes to those that are known to run. A signal that overtook the
+// news that its sender runs would reach all but the sender; one that came after the news of its
+// death would come too late to stop the job.
+TEST(SignalsForAgent, AWorkersComesBetweenItsStartAndItsDeath) {
+    const Listener listener(SIGUSR1);
+    Bench bench;
+    for (std::size_t i = 1; i <= 20; ++i) {
+        heard = 0;
+        Pipe done;
+        WorkerStart start = shell("kill -USR1 $PPID");
+        start.extra = {{3, done.in.get()}};
+        bench.spawn(start);
+        // All of it has happened before the loop takes the first reply.
+        done.read_all();
+        EXPECT_EQ(heard, 0) << "a signal has overtaken the replies";
+        ASSERT_TRUE(bench.exited(i));
+    }
+    const std::vector<std::string> once{"started", "signalled", "exited"};
+    for (std::size_t i = 0; i < bench.order.size(); ++i)
+        EXPECT_EQ(bench.order[i], once[i % 3]) << i;
+    EXPECT_EQ(bench.order.size(), 60U);
+}
+
 // /bin/kill has gone before anybody can look at it. A grandchild with a session of its own asks for
 // nothing else than a worker.
 TEST(SignalsForAgent, ADescendantsGoesOnAndSoDoesThatOfOneThatHasGone) {

@@ -32,6 +32,15 @@ TEST(NodeWorkers, SaysWhenTheLastOneHasStartedAndEnded) {
     EXPECT_EQ(workers.all_ended_at(), at(4));
 }
 
+// They save at the same time, so the one that has lost most by it counts.
+TEST(NodeWorkers, TellsTheLongestTimeOfSaving) {
+    NodeWorkers workers(2, 0);
+    workers.saving(0, sec(5));
+    workers.saving(0, sec(4));
+    workers.saving(1, sec(3));
+    EXPECT_EQ(told(workers, 10).saving, sec(5));
+}
+
 // The keeper has killed and reaped all that was left. Exits of single workers may never be
 // reported.
 TEST(NodeWorkers, WhatTheKeeperHasClearedAwayHasEnded) {

@@ -54,6 +54,33 @@ TEST(ProgressLines, KeepsNumbersInRange) {
     EXPECT_EQ(report("snapshot_ms=-5").snapshot_took, Duration{});
 }
 
+// A program tells the newest snapshot in each line; its time counts once.
+TEST(SavingTime, CountsEachSnapshotOnce) {
+    SavingTime saving;
+    saving.hear(report("step=1 snapshot=-1"));
+    EXPECT_EQ(saving.all(), Duration{});
+    for (int i = 0; i < 3; ++i) saving.hear(report("step=12 snapshot=10 snapshot_ms=250"));
+    EXPECT_EQ(saving.all(), milliseconds{250});
+    saving.hear(report("step=20 snapshot=20"));
+    saving.hear(report("step=21 snapshot=20 snapshot_ms=50"));
+    EXPECT_EQ(saving.all(), milliseconds{300}) << "the time may come with a later line";
+    saving.hear(report("step=5 snapshot=10 snapshot_ms=250"));
+    EXPECT_EQ(saving.all(), milliseconds{300}) << "an older one";
+}
+
+// Who saves while it trains says itself what that has taken from training.
+TEST(SavingTime, BelievesAProgramThatSumsUp) {
+    SavingTime saving;
+    saving.hear(report("step=12 snapshot=10 snapshot_ms=250"));
+    saving.hear(report("step=13 snapshot=10 snapshot_ms=250 saving_ms=40"));
+    EXPECT_EQ(saving.all(), milliseconds{40});
+    saving.hear(report("step=14 snapshot=14 snapshot_ms=990"));
+    saving.hear(report("step=14 snapshot=14 saving_ms=30"));
+    EXPECT_EQ(saving.all(), milliseconds{40}) << "sums only grow";
+    saving.hear(report("saving_ms=99999999999999"));
+    EXPECT_LT(saving.all(), hours{24} * 4000);
+}
+
 // A read of the pipe may end in the middle of a line, and bring several lines.
 TEST(ProgressLines, MayComeInPieces) {
     ProgressLines lines;

@@ -70,13 +70,15 @@ TEST(ProgressPipe, ReportsTheNewestNumbers) {
     ProgressPipe pipe(loop, std::make_shared<TurnBudget>(loop),
                       [&](const ProgressReport& report) { reports.push_back(report); });
     const UniqueFd end = pipe.open();
-    const std::string lines = "step=1\nstep=2 snapshot=2 snapshot_ms=30\nstep=3\n\nword\n";
+    const std::string lines =
+        "step=1 snapshot=1 snapshot_ms=12\nstep=2 snapshot=2 snapshot_ms=30\nstep=3\n\nword\n";
     ASSERT_EQ(::write(end.get(), lines.data(), lines.size()), static_cast<ssize_t>(lines.size()));
     ASSERT_TRUE(run_until(loop, [&] { return !reports.empty(); }));
     ASSERT_EQ(reports.size(), 1u);
     EXPECT_EQ(reports[0].step, 3);
     EXPECT_EQ(reports[0].snapshot, 2);
     EXPECT_EQ(reports[0].snapshot_took, std::chrono::milliseconds{30});
+    EXPECT_EQ(reports[0].saving, std::chrono::milliseconds{42}) << "but no time is lost";
 }
 
 // The first value that is not a number is told with its step, and what follows is not lost.

@@ -73,7 +73,8 @@ TEST(ChooseJob, SaysWhereItLooked) {
         Error(ErrorCode::not_found,
               "no job has a ledger in .ddprun; go to the folder in which it was started, give "
               "--ledger=PATH or --ledger=etcd:HOST:PORT, or, where its ledger is in memory or "
-              "its nodes meet at ddprun-rendezvous, --rdzv-endpoint=HOST:PORT"));
+              "its nodes meet at ddprun-rendezvous, --rdzv-endpoint=HOST:PORT; a job of one node "
+              "answers if it was started with --ledger=directory:PATH or --ledger=memory"));
 }
 
 // A job that runs is meant, not those that ended before it in the same folder. The step of Slurm in

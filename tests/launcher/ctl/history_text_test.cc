@@ -58,17 +58,17 @@ lost in restarts: 0 ms detected, 0 ms told, 0 ms stopped, 0 ms gone, 0 ms met, 0
 TEST(HistoryText, TellsWhichLimitsWereSet) {
     LedgerHistory history = eventful();
     for (std::size_t i = 1; i < history.entries.size(); ++i)
-        history.entries[i].entry.limits = {2, 4, 5};
-    history.entries[4].entry.limits = history.entries[5].entry.limits = {3, 3, 5};
+        history.entries[i].entry.limits = {2, 4, 5, "alice@login1"};
+    history.entries[4].entry.limits = history.entries[5].entry.limits = {3, 3, 5, "bob@login1"};
     const std::string text = history_text(running_job(), history, kToday + 5h);
-    EXPECT_THAT(text,
-                HasSubstr("exited with 1; limits set with ddpctl: 2 to 4 nodes, 5 restarts\n"));
-    EXPECT_THAT(text, HasSubstr("cause: start; limits set with ddpctl: 3 nodes, 5 restarts\n"));
-    EXPECT_THAT(text, HasSubstr("generation 1 goes on\n"));
+    EXPECT_THAT(text, HasSubstr("exited with 1; limits set by alice@login1: 2 to 4 nodes, 5 "
+                                "restarts\n"));
+    EXPECT_THAT(text, HasSubstr("cause: start; limits set by bob@login1: 3 nodes, 5 restarts\n"));
+    EXPECT_THAT(text, testing::ContainsRegex("generation 1 goes on\n"));
     const auto json = nlohmann::json::parse(history_json(running_job(), history));
     EXPECT_TRUE(json["entries"][0]["limits"].is_null());
     EXPECT_EQ(json["entries"][1]["limits"]["min_nodes"], 2);
-    EXPECT_TRUE(json["entries"][5]["limits"]["max_nodes"] == 3);
+    EXPECT_EQ(json["entries"][5]["limits"]["by"], "bob@login1");
 }
 
 TEST(HistoryText, OfAJobThatGoesOn) {

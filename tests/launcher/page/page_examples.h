@@ -23,6 +23,11 @@ inline control::StatusReply status_of_nodes(int count) {
     job.set_step(48210);
     job.set_snapshot(48000);
     job.set_ends(job.now() + 3 * 3600 * kSecond);
+    job.mutable_usage()->set_leader_memory(61'440'000);
+    job.mutable_usage()->set_largest_memory(70'000'000);
+    job.mutable_usage()->set_log_bytes(123'456'789);
+    job.mutable_usage()->set_store_operations(4321);
+    job.mutable_usage()->set_store_waiters(2);
     for (int i = 0; i < count; ++i) {
         const std::string number = std::to_string(i + 1);
         rendezvous::examples::add_node(
@@ -74,7 +79,8 @@ inline rendezvous::LedgerHistory history_until(Duration now) {
         record.saves = true;
         record.spent.training = after[i] * 8 / 10;
         record.spent.lost = after[i] / 20;
-        record.spent.importing = after[i] / 20;
+        record.spent.saving = after[i] / 40;
+        record.spent.importing = after[i] / 40;
         record.spent.setting_up = after[i] / 20;
         record.spent.restarting = after[i] / 40;
         record.spent.waiting = after[i] / 40;

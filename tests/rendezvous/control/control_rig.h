@@ -93,14 +93,14 @@ class Job {
         on_loop([&] { service_->heard({{"n17", Incarnation{7}}, "127.0.0.1", leader.port_}); });
     }
     // n17 calls, and can lead, too.
-    void n17_comes() {
-        on_loop([this] {
+    void n17_comes(const Usage& usage = {}) {
+        on_loop([this, usage] {
             const Session session = service_->open_local([](const ToNode&) {});
             service_->local_send(session, Hello{"8812", {"n17", Incarnation{7}}, "0.1.0", 0});
             Offer offer;
             offer.address = "127.0.0.1";
             offer.service_port = 1;
-            service_->local_send(session, Join{offer, Beat{.number = 1}});
+            service_->local_send(session, Join{offer, Beat{.number = 1, .usage = usage}});
         });
     }
     void serves(std::optional<OwnWorkers> workers) {

@@ -37,6 +37,20 @@ TEST(Control, TellsAnOperatorForWhomTheJobWaits) {
     EXPECT_TRUE(job.has_said("alice@login1 is connected with ddpctl"));
 }
 
+// The leader's memory is that of this process; the rest comes in the Beats of the nodes.
+TEST(Control, SumsUpWhatTheNodesUse) {
+    Job job;
+    job.n17_comes({.memory = 9, .log_bytes = 4711, .store_operations = 12, .store_waiters = 3});
+    auto alice = open(job);
+    ASSERT_TRUE(alice) << alice.error();
+    ASSERT_TRUE(comes_true([&] { return status(**alice).usage().log_bytes() == 4711; }));
+    const control::Usage usage = status(**alice).usage();
+    EXPECT_EQ(usage.largest_memory(), 9);
+    EXPECT_EQ(usage.store_operations(), 12);
+    EXPECT_EQ(usage.store_waiters(), 3);
+    EXPECT_GT(usage.leader_memory(), 1 << 20);
+}
+
 TEST(Control, RefusesAnotherSecretAndSaysSo) {
     Job job;
     const auto mallory = open(job, given("a secret of others only"));

@@ -9,6 +9,8 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/asio/write.hpp>
+#include <memory>
+#include <optional>
 
 #include "tests/support/loop.h"
 
@@ -32,8 +34,9 @@ struct End {
         : user(loop) {
         auto pair = socket_pair().value();
         user.assign(asio::local::stream_protocol(), pair.second.release());
-        tunnel.emplace(std::move(socket), side, key, std::move(pair.first),
-                       [this](const Error& why) { ended = why; });
+        tunnel = Tunnel::begin(std::move(socket), side, key, std::move(pair.first),
+                               [this](const Error& why) { ended = why; })
+                     .value();
         read();
     }
     void read() {
@@ -49,7 +52,7 @@ struct End {
     std::string got;
     bool is_closed = false;
     std::optional<Error> ended;
-    std::optional<Tunnel> tunnel;
+    std::unique_ptr<Tunnel> tunnel;
 };
 
 const std::string kKey(32, 'k');

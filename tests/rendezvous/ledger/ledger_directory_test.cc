@@ -359,7 +359,7 @@ TEST(LedgerDirectory, ASuccessorFindsTheOneBeside) {
     const Folder folder;
     const LedgerPlace place{LedgerPlace::Kind::directory, folder / "job", {}};
     // The other job, which has PATH itself.
-    bench.open(place, Bench::owner("first"));
+    ASSERT_TRUE(bench.open(place, Bench::owner("first")));
     const auto beside = bench.open(place, Bench::owner("second"));
     const auto found = bench.open(place, Bench::owner("third", 0, (*beside)->mark()));
     ASSERT_TRUE(found) << found.error();

@@ -8,6 +8,7 @@
 using namespace ddprun;
 using namespace ddprun::rendezvous;
 using namespace ddprun::test;
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -193,6 +194,28 @@ TEST(Successor, WithoutAnyMemberItIsOverButNotFollowed) {
     s.join(3.2, 3, "spare", -1, -1);
     s.beats(3.3, 3, -1, 4);
     EXPECT_THAT(s.beats(20, 3, -1, 4), Not(Contains(HasSubstr("create"))));
+}
+
+// Nobody else can come to a job of one node, so it says at once how long it waits, and why.
+TEST(Successor, OfOneNodeSaysAtOnceThatItWaitsForAnEarlierRun) {
+    MachineConfig config = rendezvous::Script::config(limits(1, 1));
+    config.self = node("a", 2);
+    Machine machine(config, at(0));
+    LedgerEntry earlier = of_another();
+    earlier.assignment = assignment(4, {node("a", 1)});
+    earlier.at = peer("a");
+    machine.step(at(0), Lead{peer("a")});
+    machine.step(at(0), LedgerRead{{earlier}});
+    machine.step(at(0.1), Came{Session{1}, Hello{"job", node("a", 2), "1", 0}});
+    machine.step(at(0.1), Came{Session{1}, Join{offer(), Beat{.number = 1}}});
+    const Lines said = rendezvous::Script::lines(machine.step(at(3.2), Tick{}));
+    EXPECT_THAT(said, Contains(AllOf(HasSubstr("an earlier ddprun has begun generation 4 on a, "),
+                                     HasSubstr("; this job waits for "),
+                                     HasSubstr(" (--join-timeout) and then ends."))));
+    const Beat vow{.number = 2, .floor = Generation{4}};
+    machine.step(at(3.3), Came{Session{1}, vow});
+    EXPECT_THAT(machine.status(at(4)).waiting_for, HasSubstr("an earlier ddprun"));
+    EXPECT_THAT(rendezvous::Script::lines(machine.step(at(9), Tick{})), IsEmpty());
 }
 
 // Rule 7 (c): one member says in one Beat that it has vowed, and that it has heard no other leader

@@ -141,6 +141,7 @@ class Script {
             const auto* sent = std::get_if<Send>(&effect);
             const auto* ack = sent ? std::get_if<Ack>(&sent->message) : nullptr;
             if (ack) beats_[sent->session.value].echo = ack->number;
+            if (ack && ack->facts) told_[sent->session.value] = *ack->facts;
         }
         return lines(effects);
     }
@@ -179,6 +180,15 @@ class Script {
     // A worker has written the snapshot of that step.
     Lines snapshots(double now, int session, std::int64_t step) {
         beats_[session].snapshot = step;
+        return beat(now, session);
+    }
+    // What all snapshots of its workers have taken from training.
+    Lines saves(double now, int session, Duration all) {
+        beats_[session].saving = all;
+        return beat(now, session);
+    }
+    Lines uses(double now, int session, const Usage& usage) {
+        beats_[session].usage = usage;
         return beat(now, session);
     }
     Lines is_at(double now, int session, std::int64_t step) {
@@ -252,19 +262,23 @@ class Script {
     }
     // The newest entry that the machine asked to create. It stays readable after the answer.
     LedgerEntry creating() const { return creating_; }
+    // The newest facts that an Ack has carried to this session.
+    const Facts& told(int session) const { return told_.at(session); }
     Snapshot snapshot() const { return machine_.snapshot(); }
     JobStatus status(double now) const { return machine_.status(at(now)); }
     // When the machine wants the next Tick at the latest.
     Time next() const { return machine_.next_deadline(); }
 
-  private:
     static Lines lines(const Effects& effects) {
         Lines all;
         for (const Effect& effect : effects) all.push_back(describe(effect));
         return all;
     }
+
+  private:
     Machine machine_;
     std::map<std::int64_t, Beat> beats_;
+    std::map<std::int64_t, Facts> told_;
     LedgerEntry creating_;
 };
 

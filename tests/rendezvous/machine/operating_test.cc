@@ -245,8 +245,7 @@ TEST(Operating, LimitsAreSaidAndShown) {
                 AllOf(Contains("note: alice@login1 has set limits with ddpctl: 1 to 3 nodes, 0 of "
                                "7 restarts used"),
                       Contains("answer: done: from now on: 1 to 3 nodes, 0 of 7 restarts used; "
-                               "generation 0 goes on as it is (ddpctl restart ends it), and if the "
-                               "leader is lost before the next generation, ask again")));
+                               "generation 0 goes on as it is (ddpctl restart ends it)")));
     const JobStatus job = s.status(2);
     EXPECT_EQ(job.min_nodes, 1);
     EXPECT_EQ(job.max_nodes, 3);
@@ -261,12 +260,12 @@ TEST(Operating, ASmallerMaxEndsNothingAndHoldsFromTheNextGenerationOn) {
     Script s(limits(2, 3));
     three_run(s);
     EXPECT_THAT(s.step(2, asks(nodes(2, 2))),
-                ElementsAre(HasSubstr("note: "), HasSubstr("answer: done")));
+                AllOf(Contains(HasSubstr("note: alice")), Contains(HasSubstr("answer: done"))));
     EXPECT_TRUE(s.status(2).runs);
     s.step(3, asks(kRestart0));
     for (int i = 1; i <= 3; ++i) s.vows(3.1, i, 0);
     EXPECT_THAT(names(s.creating().assignment), "1 {a b}");
-    EXPECT_EQ(s.creating().limits, (OperatorLimits{2, 2, {}}));
+    EXPECT_EQ(s.creating().limits, (OperatorLimits{2, 2, {}, "alice@login1"}));
 }
 
 // With --on-join=spare the world keeps its size, but not above MAX.
@@ -299,7 +298,7 @@ TEST(Operating, ASmallerMinEndsAWait) {
     s.vows(2.1, 1, 0);
     EXPECT_THAT(s.beat(5, 1), Not(Contains(HasSubstr("create"))));
     EXPECT_THAT(s.step(5.1, asks(nodes(1, 2))), Contains(HasSubstr("create 1: generation 1 {a}")));
-    EXPECT_EQ(s.creating().limits, (OperatorLimits{1, 2, {}}));
+    EXPECT_EQ(s.creating().limits, (OperatorLimits{1, 2, {}, "alice@login1"}));
 }
 
 // Restarts that were not foreseen are allowed, or no more of them.
@@ -336,6 +335,32 @@ TEST(Operating, LimitsAreKnownToTheNextLeader) {
     EXPECT_EQ(job.min_nodes, 1);
     EXPECT_EQ(job.max_nodes, 2);
     EXPECT_EQ(job.max_restarts, 9);
+}
+
+// The leader is lost before any entry has them. Each node that it has told tells the next one.
+TEST(Operating, LimitsThatNoEntryHasReachTheNextLeader) {
+    Script first(limits(2, 3));
+    three_run(first);
+    EXPECT_THAT(first.step(2, asks(nodes(1, 2))), Contains(HasSubstr("2: Ack")));
+    const Facts known = first.told(2);
+    EXPECT_EQ(known.limits, (LimitsAsked{1, {1, 2, {}, "alice@login1"}}));
+
+    Machine next(Script::config(limits(2, 3)), at(0));
+    next.step(at(0), Lead{{node("leader"), "leader", 1}});
+    next.step(at(0), LedgerRead{{first.creating()}});
+    EXPECT_EQ(next.status(at(1)).min_nodes, 2);
+    const auto joins = [&](double now, int session, const char* name) {
+        next.step(at(now), Came{Session{session}, Hello{"job", node(name), "1", 0}});
+        Join join{offer(), Beat{.number = 1}};
+        join.facts = known;
+        return Script::lines(next.step(at(now), Came{Session{session}, join}));
+    };
+    EXPECT_THAT(joins(1, 1, "b"),
+                Contains("note: limits that alice@login1 has set with ddpctl are taken over from "
+                         "the leader before: 1 to 2 nodes, 0 of 3 restarts used"));
+    EXPECT_EQ(next.status(at(2)).min_nodes, 1);
+    EXPECT_EQ(next.status(at(2)).max_nodes, 2);
+    EXPECT_THAT(joins(2, 2, "c"), Not(Contains(HasSubstr("limits that")))) << "nothing new";
 }
 
 // While an entry is on its way nobody knows whether it has them.
@@ -388,6 +413,48 @@ TEST(Status, NamesTheNodeThatHasNotCalled) {
     EXPECT_EQ(of(s.status(1), "n16").state, NodeStatus::State::ready);
     s.step(2, ConnectionLost{Session{1}});
     EXPECT_EQ(of(s.status(2), "n16").why, "its connection is lost");
+}
+
+// Of the nodes that are connected. Only numbers of this kind change while a job trains, and nobody
+// who watches it is told of each.
+TEST(Status, SumsUpWhatTheNodesUse) {
+    Script s(limits(1, 3));
+    three_run(s);
+    s.uses(2, 1, {.memory = 50, .log_bytes = 10, .store_operations = 5, .store_waiters = 1});
+    s.uses(2, 2, {.memory = 70, .log_bytes = 20, .store_operations = 6, .store_waiters = 2});
+    const JobStatus before = s.status(2);
+    EXPECT_EQ(before.usage.largest_memory, 70);
+    EXPECT_EQ(before.usage.log_bytes, 30);
+    EXPECT_EQ(before.usage.store_operations, 11);
+    EXPECT_EQ(before.usage.store_waiters, 3);
+    s.uses(2.1, 1, {.memory = 55, .log_bytes = 11, .store_operations = 5, .store_waiters = 1});
+    EXPECT_EQ(s.status(2.1).usage.log_bytes, 31);
+    EXPECT_EQ(s.status(2.1), before);
+    s.step(2.2, ConnectionLost{Session{2}});
+    EXPECT_EQ(s.status(2.2).usage.largest_memory, 55);
+    EXPECT_EQ(s.status(2.2).usage.store_waiters, 1);
+}
+
+// Of the nodes' snapshots, the one whose training has lost most by them counts. A failure takes the
+// rest of its time from training.
+TEST(Operating, SavingIsAPartOfTheTimeInTheNextEntry) {
+    MachineConfig config = Script::config(limits(2, 2, 1));
+    config.to_day = sec(1000);  // 0 would be the day of an entry without times
+    Script s(config);
+    s.both_run();
+    for (const int session : {1, 2})
+        s.marks(2, session, 0,
+                {{RestartPhase::started, 1.0},
+                 {RestartPhase::contact, 1.1},
+                 {RestartPhase::progress, 1.5}});
+    s.saves(3, 1, sec(0.3));
+    s.saves(3, 2, sec(0.2));
+    s.fails(4, 1, 0, exited(0, 1));
+    s.vows(4.1, 1, 0);
+    s.vows(4.1, 2, 0);
+    EXPECT_TRUE(s.creating().makes_generation());
+    EXPECT_EQ(s.creating().time.spent.saving, sec(0.3));
+    EXPECT_GT(s.creating().time.spent.training, sec(2));
 }
 
 // Enough nodes are here, and nobody is named: the last call runs.

@@ -34,6 +34,28 @@ TEST(JobLimits, AnotherLeadersEntryReplacesWhatWasRecorded) {
     EXPECT_EQ(job.now().max_nodes, 4);
 }
 
+// A leader is lost before any entry has what it was asked. Every node says it to the next one,
+// which may have been asked something meanwhile.
+TEST(JobLimits, WhatALostLeaderWasAskedHolds) {
+    JobLimits lost(limits(2, 4, 3)), next(limits(2, 4, 3));
+    lost.set({.min_nodes = {}, .max_nodes = {}, .max_restarts = 5, .by = "alice"});
+    const LimitsAsked told =
+        lost.set({.min_nodes = 1, .max_nodes = 3, .max_restarts = {}, .by = "bob"});
+    EXPECT_EQ(told, (LimitsAsked{2, {1, 3, 5, "bob"}})) << "all that is not recorded";
+    EXPECT_TRUE(next.hear(told));
+    EXPECT_FALSE(next.hear(told)) << "another node says the same";
+    EXPECT_EQ(next.to_record(), (OperatorLimits{1, 3, 5, "bob"}));
+    EXPECT_EQ(next.set({.min_nodes = {}, .max_nodes = {}, .max_restarts = 7}).number, 3);
+    EXPECT_FALSE(next.hear(told)) << "what was asked later counts";
+    EXPECT_EQ(next.now().max_restarts, 7);
+    // A node may say anything: half of a pair would be a MIN above MAX.
+    EXPECT_FALSE(next.hear({9, {.min_nodes = 4, .max_nodes = {}, .max_restarts = {}, .by = {}}}));
+    EXPECT_EQ(next.now().min_nodes, 1);
+    // An entry has them: nothing is left to be told, and nothing changes.
+    next.stand(next.to_record());
+    EXPECT_EQ(next.set({}).limits, OperatorLimits{});
+}
+
 TEST(JobLimits, WithoutARecordTheCommandLineHolds) {
     JobLimits job(limits(2, 4, 3));
     job.adopt({1, 2, 0});

@@ -23,6 +23,8 @@ GenerationFacts of_a_node() {
     GenerationFacts facts(g);
     facts.reached(Reach::progressed);
     facts.saved(30, at(4));
+    facts.saving(sec(3));
+    facts.asked({2, {.min_nodes = 1, .max_nodes = 2, .max_restarts = {}, .by = "alice"}});
     WorkerOutcome outcome = exited(0, 1);
     outcome.tail = {"its last words"};
     facts.failed("a", outcome, at(10));
@@ -45,6 +47,11 @@ TEST(GenerationFacts, AreKnownToWhoHearsThem) {
     EXPECT_EQ(heard.reach(), Reach::progressed);
     EXPECT_EQ(heard.snapshot(), 30);
     EXPECT_EQ(heard.saved_at(), at(1004));
+    EXPECT_EQ(heard.saving(), sec(3));
+    EXPECT_EQ(heard.limits().number, 2);
+    EXPECT_EQ(heard.limits().limits.max_nodes, 2);
+    EXPECT_FALSE(heard.asked({1, {}})) << "the highest number counts";
+    EXPECT_FALSE(heard.saving(sec(2))) << "sums only grow";
     EXPECT_EQ(heard.failure().node(), "a");
     EXPECT_EQ(heard.failure().at(), at(1010));
     EXPECT_THAT(heard.failure().outcome().tail, ElementsAre("its last words"));
@@ -54,6 +61,17 @@ TEST(GenerationFacts, AreKnownToWhoHearsThem) {
     // 20 s were left at 12, and 1 s passed until 13.
     EXPECT_EQ(heard.stop(at(1013))->left, sec(19)) << "counted on while they travel";
     EXPECT_EQ(heard.led(), at(1009));
+}
+
+// The Beat that tells of it comes later than it was; what is lost since then must not look less.
+TEST(GenerationFacts, ASnapshotIsAsOldAsItsNodeSays) {
+    GenerationFacts facts(g);
+    EXPECT_TRUE(facts.saved(30, at(5)));
+    EXPECT_FALSE(facts.saved(30, at(4)));
+    EXPECT_EQ(facts.saved_at(), at(4));
+    EXPECT_FALSE(facts.saved(30, at(6)));
+    EXPECT_FALSE(facts.saved(30, kLongAgo)) << "a node that does not know when";
+    EXPECT_EQ(facts.saved_at(), at(4));
 }
 
 // After the loss of a leader all nodes join anew and say the same facts, some twice. The order must

@@ -100,6 +100,36 @@ TEST(TimeSpent, WhatNoSnapshotHasKeptIsLost) {
     EXPECT_EQ(job.spent().training, 165s);
 }
 
+// 20 s of saving in a generation that fails 30 s after its newest snapshot. What was told is more
+// than there is left, in the next one.
+TEST(TimeSpent, SavingIsAPartOfItsOwn) {
+    Job job;
+    TimeFacts facts = failed_after(2s, 30s);
+    facts.saving = 20s;
+    job.generation(0s).generation(100s, facts, 3s);
+    EXPECT_EQ(job.spent(),
+              (TimeSpent{
+                  .importing = 3s, .training = 45s, .lost = 30s, .saving = 20s, .restarting = 2s}));
+    facts = failed_after(0s, 4s);
+    facts.saving = 20s;
+    job.ends(Verdict::work_left, 110s, facts);
+    EXPECT_EQ(job.spent().lost, 34s);
+    EXPECT_EQ(job.spent().saving, 26s);
+    EXPECT_EQ(job.spent().training, 45s);
+    EXPECT_THAT(time_lines(job.newest()).at(1), testing::HasSubstr("26.0 s saving snapshots"));
+}
+
+// A generation that has not trained has saved nothing, whatever is said.
+TEST(TimeSpent, WhatHasNotTrainedHasNotSaved) {
+    Job job;
+    TimeFacts facts = failed(0s);
+    job.generation(0s).generation(50s, facts);
+    facts.saving = 5s;
+    facts.reached = RestartPhase::contact;
+    job.generation(60s, facts);
+    EXPECT_EQ(job.spent().saving, 0s);
+}
+
 // Two generations fail before the first snapshot of the job.
 TEST(TimeSpent, WhatWasBeforeTheFirstSnapshotIsLost) {
     Job job;

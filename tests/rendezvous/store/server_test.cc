@@ -217,10 +217,13 @@ TEST(StoreServer, FreesAHerdOfWaiters) {
         // The answer to PING: the WAIT before it is registered.
         EXPECT_THAT(herd.back()->receive(4), SizeIs(4));
     }
+    EXPECT_EQ(loopback.store->waiters(), 100);
     herd.resize(50);
     StoreClient setter = connected(loopback.port);
     ASSERT_TRUE(setter.set("id", "x", kLong));
     for (const auto& waiter : herd) EXPECT_EQ(waiter->receive(1), std::string(1, '\0'));
+    EXPECT_EQ(loopback.store->waiters(), 0);
+    EXPECT_GT(loopback.store->operations(), 200) << "a PING and a WAIT of each";
 }
 
 // First contacts show the agent that its workers have reached the store. A complete request is one;

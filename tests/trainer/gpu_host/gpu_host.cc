@@ -167,18 +167,32 @@ Result<void> gpu_clip(void* values, GpuFloat type, std::size_t count, const doub
     return {};
 }
 
-Result<void> gpu_to_bfloat16(void* to, const float* from, std::size_t count, float by,
-                             GpuStream stream) {
-    give(stream, "to bfloat16", {reads(from, count * 4), writes(to, count * 2)}, [=] {
-        for (std::size_t i = 0; i < count; ++i)
-            static_cast<BFloat16*>(to)[i] = BFloat16(from[i] / by);
+Result<void> gpu_divide(void* values, GpuFloat type, std::size_t count, double by,
+                        GpuStream stream) {
+    const DataType t = type_of(type);
+    give(stream, "dividing", {writes(values, count * size_of(t))},
+         [=] { divide({values, count, t}, by); });
+    return {};
+}
+
+Result<void> gpu_narrow(void* to, GpuFloat type, const float* from, std::size_t count, float by,
+                        GpuStream stream) {
+    give(stream, "to 16 bits", {reads(from, count * 4), writes(to, count * 2)}, [=] {
+        for (std::size_t i = 0; i < count; ++i) {
+            if (type == GpuFloat::float16)
+                static_cast<Half*>(to)[i] = static_cast<Half>(from[i] / by);
+            else
+                static_cast<BFloat16*>(to)[i] = BFloat16(from[i] / by);
+        }
     });
     return {};
 }
 
-Result<void> gpu_from_bfloat16(float* to, const void* from, std::size_t count, GpuStream stream) {
-    give(stream, "from bfloat16", {reads(from, count * 2), writes(to, count * 4)}, [=] {
-        for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<const BFloat16*>(from)[i];
+Result<void> gpu_widen(float* to, const void* from, GpuFloat type, std::size_t count,
+                       GpuStream stream) {
+    const DataType t = type_of(type);
+    give(stream, "from 16 bits", {reads(from, count * 2), writes(to, count * 4)}, [=] {
+        for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<float>(value_at(from, t, i));
     });
     return {};
 }

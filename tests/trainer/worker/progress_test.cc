@@ -67,6 +67,9 @@ TEST(Progress, NamesAGradientThatIsNotFinite) {
 TEST(Progress, TellsHowLongASnapshotTook) {
     EXPECT_EQ(Progress::line(12, 10, 250), "step=12 snapshot=10 snapshot_ms=250\n");
     EXPECT_EQ(Progress::line(12, 10), "step=12 snapshot=10\n");
+    EXPECT_EQ(Progress::line(12, 10, 250, 40),
+              "step=12 snapshot=10 snapshot_ms=250 saving_ms=40\n");
+    EXPECT_EQ(Progress::line(12, -1, -1, 0), "step=12 snapshot=-1 saving_ms=0\n");
 }
 
 }  // namespace

@@ -1,0 +1,11 @@
+// How much memory this process has in use.
+#pragma once
+
+#include <cstdint>
+
+namespace ddprun {
+
+// Bytes that are resident now; 0: /proc does not tell. Costs some microseconds.
+std::int64_t resident_memory();
+
+}  // namespace ddprun

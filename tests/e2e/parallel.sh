@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# tensor_parallel and pipeline, two parts and two replicas: a crash changes no bit, another number of workers resumes,
+# and the parameters are those of one process that has the whole model, but for the rounding of sums.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_built ddprun tensor_parallel pipeline
+
+# The greatest parameter is 0.13, and steps 20 to 40 change it by up to 0.013. Sums in another order make 4e-8 of
+# difference.
+bound=0.000001
+# Workers, program, folder, options…
+job() {
+    local workers=$1 program=$2 folder=$3; shift 3
+    run 60 --standalone --no-label --nproc-per-node="$workers" --max-restarts=1 "$bin/$program" \
+        --snapshot-dir "$work/$folder" "$@"
+}
+apart() { python3 "$e2e/tensors_apart.py" "$work/$1" "$work/$2" 40; }
+near() { awk -v apart="$1" -v bound="$bound" 'BEGIN { exit !(apart <= bound) }'; }
+
+say "one process with the whole model"
+job 1 tensor_parallel one
+expect_code 0
+expect_in "$work/run.out" '^1 parts of the model, 1 replicas, generation 0$'
+
+for program in tensor_parallel pipeline; do
+    say "$program: two parts, two replicas, all groups in one order"
+    job 4 "$program" "$program.calm" --checked-launches 1000
+    expect_code 0
+    expect_in "$work/run.out" '^2 parts of the model, 2 replicas, generation 0$'
+    if [[ $program == pipeline ]]; then
+        expect_in "$work/run.out" '^bubble=0\.[0-9]+ ideal=0\.111 stages=2 micro_batches=8$'
+        expect_in "$work/run.out" '^stage 0 \|0.*a.*h'
+        expect_in "$work/run.out" '^stage 1 \|[.]*0.*a.*h'
+    fi
+    apart=$(apart one "$program.calm")
+    echo "  $apart from the parameters of one process"
+    near "$apart" || fail "the parameters are $apart from those of one process, more than $bound"
+
+    say "$program: a rank is killed, and all resume: the same bits"
+    job 4 "$program" "$program.crash" --crash-at-step 25
+    expect_code 0
+    expect_in "$work/run.out" '^resumed from snapshot-000000000020-g0 at step 20$'
+    [[ $(apart "$program.calm" "$program.crash") == 0.0 ]] || fail "the crash has changed the result"
+
+    say "$program: another number of workers goes on from the snapshot of four"
+    job 4 "$program" "$program.cut" --steps 25
+    expect_code 0
+    job 2 "$program" "$program.cut"
+    expect_code 0
+    expect_in "$work/run.out" '^2 parts of the model, 1 replicas, generation 0$'
+    expect_in "$work/run.out" '^resumed from snapshot-000000000025-g0 at step 25$'
+    apart=$(apart one "$program.cut")
+    near "$apart" || fail "the parameters are $apart from those of one process, more than $bound"
+done
+
+say "the other program takes a snapshot over: it does not know how the model was cut"
+job 3 pipeline tensor_parallel.cut --steps 41 --parts 3
+expect_code 0
+expect_in "$work/run.out" '^resumed from snapshot-000000000040-g0 at step 40$'
+
+say "what cannot be cut is refused in one line"
+job 3 tensor_parallel none --parts 2
+expect_code 2
+expect_in "$work/run.err" '3 ranks cannot be cut into replicas of --parts 2; start a multiple of it'
+job 4 pipeline none --micro-batches 5
+expect_code 2
+expect_in "$work/run.err" "--micro-batches 5 does not divide a replica's share of 32 samples"
+expect_nothing_left 5
