@@ -6,6 +6,8 @@
 #include <cstdio>
 
 #include "trainer/backend/make_process_group.h"
+#include "trainer/snapshot/load_into.h"
+#include "trainer/snapshot/load_slices.h"
 #include "trainer/training/agreement.h"
 #include "trainer/worker/error_file.h"
 #include "trainer/worker/or_throw.h"
@@ -16,6 +18,9 @@ using namespace ddprun;
 using namespace ddprun::trainer;
 
 namespace {
+
+// A stage of a pipeline has only some of the snapshot's tensors.
+const LoadOptions kPartOnly{Rest::ignored, {}};
 
 // The model lies in the host's memory.
 GroupOptions group_options(const ParallelOptions& from) {
@@ -46,21 +51,21 @@ ParallelJob::ParallelJob(const ParallelOptions& options, std::string program, St
                     grid_.replicas, static_cast<long long>(context_.generation.value));
 }
 
-void ParallelJob::resume(std::vector<Piece> pieces) {
+void ParallelJob::resume(std::vector<Tensor> state) {
     if (options_.snapshot_dir.empty()) return;
-    whole_ = std::make_unique<WholeModel>(*grid_.row, std::move(pieces));
+    state_ = std::move(state);
     auto folder = or_throw(SnapshotFolder::open(
         context_, options_.snapshot_dir, 3, [this](const std::string& warning) {
             std::fprintf(stderr, "%s: warning: %s\n", program_.c_str(), warning.c_str());
         }));
-    const auto snapshot = or_throw(trainer::resume(context_, *store_, folder, world_->timeout()));
+    const auto loaded =
+        or_throw(resume_into(context_, *store_, folder, state_, world_->timeout(), kPartOnly));
     writer_ = or_throw(SnapshotWriter::make(context_, *store_, std::move(folder)));
-    writer_->prepare(whole_->tensors());
-    if (!snapshot) return;
-    or_throw(whole_->load(*snapshot));
-    step_ = saved_ = snapshot->manifest.name.step;
+    writer_->prepare(views_of(state_));
+    if (!loaded) return;
+    step_ = saved_ = loaded->manifest.name.step;
     if (context_.is_first())
-        std::printf("resumed from %s at step %lld\n", snapshot->manifest.name.stem().c_str(),
+        std::printf("resumed from %s at step %lld\n", loaded->manifest.name.stem().c_str(),
                     static_cast<long long>(step_));
 }
 
@@ -98,8 +103,7 @@ void ParallelJob::step_done(std::optional<double> loss) {
 
 void ParallelJob::save() {
     if (!writer_ || saved_ == step_) return;
-    or_throw(whole_->gather());
-    or_throw(writer_->save(step_, whole_->tensors(), {}));
+    or_throw(writer_->save(step_, views_of(state_), {}));
     saved_ = step_;
 }
 
