@@ -214,11 +214,11 @@ Result<void> make_first(const std::string& path) {
 
 namespace {
 
-// The size of a plain file that was opened for reading.
-Result<std::uint64_t> size_of_open(const Descriptor& file, const std::string& path) {
-    if (file.get() < 0) return system_error("cannot open", path, errno);
+// The size of a plain file that was opened for reading; -1: the open has failed.
+Result<std::uint64_t> size_of_open(int file, const std::string& path) {
+    if (file < 0) return system_error("cannot open", path, errno);
     struct stat info {};
-    if (::fstat(file.get(), &info)) return system_error("cannot read", path, errno);
+    if (::fstat(file, &info)) return system_error("cannot read", path, errno);
     if (!S_ISREG(info.st_mode)) return system_error("cannot read", path, EINVAL);
     return static_cast<std::uint64_t>(info.st_size);
 }
@@ -226,26 +226,29 @@ Result<std::uint64_t> size_of_open(const Descriptor& file, const std::string& pa
 }  // namespace
 
 Result<std::uint64_t> size_of_file(const std::string& path) {
-    return size_of_open(Descriptor(path, O_RDONLY), path);
+    return size_of_open(Descriptor(path, O_RDONLY).get(), path);
 }
 
 namespace {
 
-Result<PageBuffer> mapped(const std::string& path, int (PageBuffer::*map)(int, std::size_t)) {
-    Descriptor file(path, O_RDONLY);
-    auto bytes = size_of_open(file, path);
+Result<MappedFile> mapped(const std::string& path, int (PageBuffer::*map)(int, std::size_t)) {
+    MappedFile made{UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), {}};
+    auto bytes = size_of_open(made.file.get(), path);
     if (!bytes) return bytes.error();
-    PageBuffer buffer;
-    const int problem = (buffer.*map)(file.get(), static_cast<std::size_t>(*bytes));
+    const int problem = (made.pages.*map)(made.file.get(), static_cast<std::size_t>(*bytes));
     if (problem) return system_error("cannot read", path, problem);
-    return buffer;
+    return made;
 }
 
 }  // namespace
 
-Result<PageBuffer> read_pages(const std::string& path) { return mapped(path, &PageBuffer::map); }
+Result<PageBuffer> read_pages(const std::string& path) {
+    auto made = mapped(path, &PageBuffer::map);
+    if (!made) return made.error();
+    return std::move(made->pages);
+}
 
-Result<PageBuffer> map_file(const std::string& path) {
+Result<MappedFile> map_file(const std::string& path) {
     return mapped(path, &PageBuffer::map_lazily);
 }
 
@@ -255,7 +258,7 @@ Result<void> write_durably(const std::string& path, const std::string& text, Old
 
 Result<std::string> read_text(const std::string& path) {
     Descriptor file(path, O_RDONLY);
-    auto bytes = size_of_open(file, path);
+    auto bytes = size_of_open(file.get(), path);
     if (!bytes) return bytes.error();
     std::string text(static_cast<std::size_t>(*bytes), '\0');
     std::size_t have = 0;

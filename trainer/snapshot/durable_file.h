@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/system/unique_fd.h"
 #include "trainer/snapshot/page_buffer.h"
 
 namespace ddprun::trainer {
@@ -43,8 +44,12 @@ Result<void> make_first(const std::string& path);
 // A whole file, mapped into memory; see PageBuffer::map.
 Result<PageBuffer> read_pages(const std::string& path);
 
-// The same without reading it; see PageBuffer::map_lazily.
-Result<PageBuffer> map_file(const std::string& path);
+// The same without reading it; see PageBuffer::map_lazily. It stays open.
+struct MappedFile {
+    UniqueFd file;
+    PageBuffer pages;
+};
+Result<MappedFile> map_file(const std::string& path);
 
 // How many bytes a file has. It is opened for that: over a network an open asks the server, and a
 // look by name may answer from an old list.

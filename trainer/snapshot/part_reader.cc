@@ -1,30 +1,36 @@
 // Maps a file, and reads and compares the blocks that are asked for.
 #include "trainer/snapshot/part_reader.h"
 
-#include <algorithm>
-#include <cstring>
+#include <unistd.h>
 
-#include "trainer/snapshot/durable_file.h"
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 namespace ddprun::trainer {
 
-PartReader::PartReader(const SnapshotFile& file, PageBuffer pages)
+PartReader::PartReader(const SnapshotFile& file, MappedFile mapped)
     : file_(&file),
-      pages_(std::move(pages)),
+      open_(std::move(mapped.file)),
+      pages_(std::move(mapped.pages)),
       checked_(file.blocks.empty() ? 1 : file.blocks.size()) {}
 
 Result<PartReader> PartReader::open(const std::string& folder, const SnapshotFile& file) {
-    auto pages = map_file(folder + "/" + file.name);
-    if (!pages) return pages.error();
-    if (pages->bytes().size() != file.bytes)
-        return Error(ErrorCode::malformed,
-                     file.name + " has " + std::to_string(pages->bytes().size()) +
-                         " bytes, the manifest says " + std::to_string(file.bytes));
-    return PartReader(file, std::move(*pages));
+    auto mapped = map_file(folder + "/" + file.name);
+    if (!mapped) return mapped.error();
+    if (const std::size_t bytes = mapped->pages.bytes().size(); bytes != file.bytes)
+        return Error(ErrorCode::malformed, file.name + " has " + std::to_string(bytes) +
+                                               " bytes, the manifest says " +
+                                               std::to_string(file.bytes));
+    return PartReader(file, std::move(*mapped));
 }
 
 std::size_t PartReader::block_bytes() const {
     return file_->blocks.empty() ? pages_.bytes().size() : kChecksumBlock;
+}
+
+std::size_t PartReader::bytes_of(std::size_t block) const {
+    return std::min(block_bytes(), pages_.bytes().size() - block * block_bytes());
 }
 
 Result<void> PartReader::check(std::size_t begin, std::size_t end) {
@@ -32,19 +38,40 @@ Result<void> PartReader::check(std::size_t begin, std::size_t end) {
     const std::size_t size = block_bytes();
     for (std::size_t block = begin / size; block * size < end; ++block) {
         if (checked_[block]) continue;
-        const std::size_t first = block * size;
-        const std::size_t count = std::min(size, pages_.bytes().size() - first);
-        pages_.read_ahead(first, count);
-        const auto& expected = file_->blocks.empty() ? file_->checksum : file_->blocks[block];
-        if (checksum_of(std::span<const std::byte>(pages_.bytes()).subspan(first, count)) !=
-            expected)
-            return Error(ErrorCode::malformed,
-                         file_->name + " does not match its checksum between the bytes " +
-                             std::to_string(first) + " and " + std::to_string(first + count));
+        pages_.read_ahead(block * size, bytes_of(block));
+        const std::span<const std::byte> all = pages_.bytes();
+        if (auto good = compare(block, all.subspan(block * size, bytes_of(block))); !good)
+            return good;
         checked_[block] = true;
-        bytes_read_ += count;
     }
     return {};
+}
+
+Result<void> PartReader::compare(std::size_t block, std::span<const std::byte> bytes) {
+    const auto& expected = file_->blocks.empty() ? file_->checksum : file_->blocks[block];
+    const std::size_t first = block * block_bytes();
+    if (checksum_of(bytes) != expected)
+        return Error(ErrorCode::malformed,
+                     file_->name + " does not match its checksum between the bytes " +
+                         std::to_string(first) + " and " + std::to_string(first + bytes.size()));
+    bytes_read_ += bytes.size();
+    return {};
+}
+
+// By read(2) into its place: a page of a mapped file that is touched for the first time costs more.
+Result<void> PartReader::read_block(std::byte* to, std::size_t block) {
+    const std::size_t first = block * block_bytes(), count = bytes_of(block);
+    for (std::size_t done = 0; done < count;) {
+        const ssize_t got =
+            ::pread(open_.get(), to + done, count - done, static_cast<off_t>(first + done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0)
+            return Error(ErrorCode::unavailable,
+                         "cannot read " + file_->name + ": " +
+                             (got < 0 ? std::strerror(errno) : "it has become shorter"));
+        done += static_cast<std::size_t>(got);
+    }
+    return compare(block, {to, count});
 }
 
 Result<Safetensors> PartReader::header() {
@@ -64,9 +91,13 @@ Result<void> PartReader::copy(std::byte* to, std::span<const std::byte> from) {
     std::size_t at = static_cast<std::size_t>(from.data() - pages_.bytes().data());
     const std::size_t end = at + from.size(), size = block_bytes();
     while (at < end) {
-        const std::size_t stop = std::min(end, (at / size + 1) * size);
-        if (auto good = check(at, stop); !good) return good;
-        std::memcpy(to, pages_.bytes().data() + at, stop - at);
+        const std::size_t block = at / size, stop = std::min(end, (block + 1) * size);
+        if (stop - at == bytes_of(block) && !checked_[block]) {
+            if (auto good = read_block(to, block); !good) return good;
+        } else {
+            if (auto good = check(at, stop); !good) return good;
+            std::memcpy(to, pages_.bytes().data() + at, stop - at);
+        }
         to += stop - at;
         at = stop;
     }

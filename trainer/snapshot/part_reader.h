@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/snapshot/durable_file.h"
 #include "trainer/snapshot/page_buffer.h"
 #include "trainer/snapshot/safetensors.h"
 #include "trainer/snapshot/snapshot_manifest.h"
@@ -36,13 +37,17 @@ class PartReader {
     std::uint64_t bytes_read() const { return bytes_read_; }
 
   private:
-    PartReader(const SnapshotFile& file, PageBuffer pages);
+    PartReader(const SnapshotFile& file, MappedFile mapped);
     Result<void> check(std::size_t begin, std::size_t end);
+    Result<void> read_block(std::byte* to, std::size_t block);
+    Result<void> compare(std::size_t block, std::span<const std::byte> bytes);
+    std::size_t bytes_of(std::size_t block) const;
     std::size_t block_bytes() const;
 
     const SnapshotFile* file_;
-    PageBuffer pages_;
-    std::vector<bool> checked_;  // one for each block
+    UniqueFd open_;
+    PageBuffer pages_;           // of the same file
+    std::vector<bool> checked_;  // one for each block of pages_
     std::uint64_t bytes_read_ = 0;
 };
 

@@ -108,5 +108,18 @@ TEST(SnapshotManifest, SendsMetadataAsOneLine) {
         EXPECT_FALSE(parse_metadata(text)) << text;
 }
 
+TEST(SnapshotManifest, ChecksumsAreTheSameInPiecesAndAtOnce) {
+    std::vector<std::byte> bytes(kChecksumBlock + 5);
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i >> 3);
+    for (const std::size_t size :
+         {0UL, 1UL, 16UL, 129UL, 240UL, 241UL, 1024UL, 4099UL, bytes.size()}) {
+        const std::span<const std::byte> part(bytes.data(), size);
+        Checksum pieces;
+        pieces.add(part.first(size / 3));
+        pieces.add(part.subspan(size / 3));
+        EXPECT_EQ(checksum_of(part), pieces.text()) << size;
+    }
+}
+
 }  // namespace
 }  // namespace ddprun::trainer
