@@ -12,10 +12,7 @@ namespace example {
 using ddprun::trainer::buffer_of;
 using ddprun::trainer::GradientReducer;
 using ddprun::trainer::NamedBuffer;
-using ddprun::trainer::only_here;
 using ddprun::trainer::or_throw;
-using ddprun::trainer::slice_of;
-using ddprun::trainer::Tensor;
 
 namespace {
 
@@ -52,6 +49,23 @@ float dot(const float* a, const float* b) {
 
 }  // namespace
 
+std::size_t WholeTensor::count() const {
+    std::size_t count = 1;
+    for (auto length : shape) count *= static_cast<std::size_t>(length);
+    return count;
+}
+
+std::vector<WholeTensor> whole_tensors() {
+    const std::vector<std::uint64_t> shapes[] = {
+        {kHidden, kWidth}, {kHidden}, {kHidden, kWidth}, {kWidth}};
+    std::vector<WholeTensor> all;
+    for (const char* prefix : {"", "momentum."})
+        for (std::size_t block = 0; block < kBlocks; ++block)
+            for (std::size_t kind = 0; kind < kinds; ++kind)
+                all.push_back({prefix + name_of(block, kind), shapes[kind]});
+    return all;
+}
+
 BlockStack::BlockStack(const Cut& cut) : cut_(cut) {
     for (std::size_t block = cut.first_block; block < cut.end_block; ++block) {
         for (std::size_t kind = 0; kind < kinds; ++kind) {
@@ -73,24 +87,15 @@ std::vector<NamedBuffer> BlockStack::parameters() {
     return all;
 }
 
-// The shared biases are on all ranks that share a block. Of equal slices one rank brings its own.
-std::vector<Tensor> BlockStack::state() {
-    std::vector<Tensor> all;
-    auto add = [&](const std::string& prefix, std::size_t i, std::vector<float>& values) {
-        const std::size_t kind = i % kinds;
-        const std::string name = prefix + name_of(cut_.first_block + i / kinds, kind);
-        if (kind == down_bias)
-            all.push_back(only_here(name, {kWidth}, std::span(values)));
-        else if (kind == up_bias)
-            all.push_back(
-                slice_of(name, {kHidden}, {cut_.first_hidden}, {hidden()}, std::span(values)));
-        else
-            all.push_back(slice_of(name, {kHidden, kWidth}, {cut_.first_hidden, 0},
-                                   {hidden(), kWidth}, std::span(values)));
-    };
+std::vector<Piece> BlockStack::pieces() {
+    std::vector<Piece> all;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-        add("", i, parameters_[i]);
-        add("momentum.", i, momenta_[i]);
+        const std::size_t kind = i % kinds;
+        const std::string name = name_of(cut_.first_block + i / kinds, kind);
+        const std::size_t first = kind == down_bias ? 0 : cut_.first_hidden * row(kind);
+        const bool counts = kind != down_bias || cut_.first_hidden == 0;
+        all.push_back({name, first, parameters_[i], counts});
+        all.push_back({"momentum." + name, first, momenta_[i], counts});
     }
     return all;
 }

@@ -6,8 +6,6 @@
 #include <cstdio>
 
 #include "trainer/backend/make_process_group.h"
-#include "trainer/snapshot/load_into.h"
-#include "trainer/snapshot/load_slices.h"
 #include "trainer/training/agreement.h"
 #include "trainer/worker/error_file.h"
 #include "trainer/worker/or_throw.h"
@@ -18,9 +16,6 @@ using namespace ddprun;
 using namespace ddprun::trainer;
 
 namespace {
-
-// A stage of a pipeline has only some of the snapshot's tensors.
-const LoadOptions kPartOnly{Rest::ignored, {}};
 
 // The model lies in the host's memory.
 GroupOptions group_options(const ParallelOptions& from) {
@@ -51,21 +46,21 @@ ParallelJob::ParallelJob(const ParallelOptions& options, std::string program, St
                     grid_.replicas, static_cast<long long>(context_.generation.value));
 }
 
-void ParallelJob::resume(std::vector<Tensor> state) {
+void ParallelJob::resume(std::vector<Piece> pieces) {
     if (options_.snapshot_dir.empty()) return;
-    state_ = std::move(state);
+    whole_ = std::make_unique<WholeModel>(*grid_.row, std::move(pieces));
     auto folder = or_throw(SnapshotFolder::open(
         context_, options_.snapshot_dir, 3, [this](const std::string& warning) {
             std::fprintf(stderr, "%s: warning: %s\n", program_.c_str(), warning.c_str());
         }));
-    const auto loaded =
-        or_throw(resume_into(context_, *store_, folder, state_, world_->timeout(), kPartOnly));
+    const auto snapshot = or_throw(trainer::resume(context_, *store_, folder, world_->timeout()));
     writer_ = or_throw(SnapshotWriter::make(context_, *store_, std::move(folder)));
-    writer_->prepare(views_of(state_));
-    if (!loaded) return;
-    step_ = saved_ = loaded->manifest.name.step;
+    writer_->prepare(whole_->tensors());
+    if (!snapshot) return;
+    or_throw(whole_->load(*snapshot));
+    step_ = saved_ = snapshot->manifest.name.step;
     if (context_.is_first())
-        std::printf("resumed from %s at step %lld\n", loaded->manifest.name.stem().c_str(),
+        std::printf("resumed from %s at step %lld\n", snapshot->manifest.name.stem().c_str(),
                     static_cast<long long>(step_));
 }
 
@@ -103,7 +98,8 @@ void ParallelJob::step_done(std::optional<double> loss) {
 
 void ParallelJob::save() {
     if (!writer_ || saved_ == step_) return;
-    or_throw(writer_->save(step_, views_of(state_), {}));
+    or_throw(whole_->gather());
+    or_throw(writer_->save(step_, whole_->tensors(), {}));
     saved_ = step_;
 }
 

@@ -79,5 +79,22 @@ TEST(BlockStack, IsTheSumOfItsParts) {
         EXPECT_NEAR(parts.output[i], expected[i], 1e-5) << i;
 }
 
+// The pieces of a grid of stages and columns cover each element of the whole model once.
+TEST(BlockStack, BringsEachElementOnce) {
+    std::map<std::string, std::vector<int>> seen;
+    for (const auto& tensor : whole_tensors()) seen[tensor.name].resize(tensor.count());
+    for (std::size_t stage = 0; stage < 2; ++stage) {
+        for (std::size_t part = 0; part < 2; ++part) {
+            BlockStack model(
+                {2 * stage, 2 * stage + 2, kHidden / 2 * part, kHidden / 2 * (part + 1)});
+            for (const auto& piece : model.pieces())
+                for (std::size_t i = 0; piece.counts && i < piece.values.size(); ++i)
+                    ++seen.at(piece.name).at(piece.first + i);
+        }
+    }
+    for (const auto& [name, counts] : seen)
+        EXPECT_EQ(counts, std::vector<int>(counts.size(), 1)) << name;
+}
+
 }  // namespace
 }  // namespace example
