@@ -28,8 +28,8 @@ for program in tensor_parallel pipeline; do
     expect_in "$work/run.out" '^2 parts of the model, 2 replicas, generation 0$'
     if [[ $program == pipeline ]]; then
         expect_in "$work/run.out" '^bubble=0\.[0-9]+ ideal=0\.111 stages=2 micro_batches=8$'
-        expect_in "$work/run.out" '^stage 0 \|0.*a.*h'
-        expect_in "$work/run.out" '^stage 1 \|[.]*0.*a.*h'
+        # What is short beside the step may lie below its neighbour; the last backward pass cannot.
+        for stage in 0 1; do expect_in "$work/run.out" "^stage $stage \|[0-7a-h.]+h[.]*\|\$"; done
     fi
     apart=$(apart one "$program.calm")
     echo "  $apart from the parameters of one process"
