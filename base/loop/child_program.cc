@@ -21,6 +21,7 @@
 
 #include "base/system/boot_clock.h"
 #include "base/system/memory_file.h"
+#include "base/system/unique_fd.h"
 
 extern char** environ;
 
@@ -35,26 +36,14 @@ namespace {
 constexpr std::size_t kMaxOutput = 65536;
 // Between two looks where the kernel does not tell of the end.
 constexpr Duration kLookAgain = std::chrono::milliseconds{2};
-// Both ends of a pipe, closed when this object goes. Not open when the process has no descriptors
-// left.
-class Pipe {
-  public:
-    Pipe() {
-        if (::pipe2(ends_.data(), O_CLOEXEC) != 0) ends_ = {-1, -1};
-    }
-    Pipe(const Pipe&) = delete;
-    Pipe& operator=(const Pipe&) = delete;
-    ~Pipe() {
-        for (const int end : ends_)
-            if (end >= 0) ::close(end);
-    }
-    bool is_open() const { return ends_[0] >= 0; }
-    int read_end() const { return ends_[0]; }
-    int write_end() const { return ends_[1]; }
-    int release_read_end() { return std::exchange(ends_[0], -1); }
 
-  private:
-    std::array<int, 2> ends_{-1, -1};
+// Without ends when the process has no descriptors left.
+struct Pipe {
+    Pipe() {
+        int ends[2];
+        if (::pipe2(ends, O_CLOEXEC) == 0) read_end.reset(ends[0]), write_end.reset(ends[1]);
+    }
+    UniqueFd read_end, write_end;
 };
 
 // A running child process. The destructor kills it with its process group and reaps it, so that no
@@ -100,7 +89,7 @@ Result<pid_t> spawn(std::vector<std::string>& words, int input, const Pipe& outp
     posix_spawnattr_t attributes;
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawn_file_actions_adddup2(&actions, input, 0);
-    ::posix_spawn_file_actions_adddup2(&actions, output.write_end(), 1);
+    ::posix_spawn_file_actions_adddup2(&actions, output.write_end.get(), 1);
     if (errors == StandardError::dropped)
         ::posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
     // Asio opens its sockets without close-on-exec, so they are closed explicitly.
@@ -138,7 +127,7 @@ Result<int> start(std::vector<std::string>& words, const std::string& text, Pipe
     if (!input)
         return Error(ErrorCode::unavailable,
                      "cannot start " + words[0] + ": " + input.error().sentence());
-    if (!output.is_open())
+    if (!output.read_end)
         return Error(ErrorCode::unavailable,
                      "cannot create a pipe for " + words[0] + ": " + ::strerror(errno));
     ::lseek(input->get(), 0, SEEK_SET);
@@ -216,7 +205,7 @@ asio::awaitable<Result<ProgramResult>> run_program(std::vector<std::string> word
         pid = start(words, input, output, errors);
         ::explicit_bzero(input.data(), input.size());
         if (!pid) co_return pid.error();
-        descriptor = output.release_read_end();
+        descriptor = output.read_end.release();
     }
     Child child(*pid);
     std::optional<std::string> text = co_await read_all(descriptor, until);

@@ -95,8 +95,7 @@ std::string Operators::State::why_not(const Link& link, const Operate& who,
                " operators are connected to this node; end one of them";
     if (!server && !threads_to_be_had(kServerThreads))
         return "no thread is to be had on its host (ulimit -u, the pids limit of the cgroup), so "
-               "it "
-               "answers no operator; try again when there is one";
+               "it answers no operator; try again when there is one";
     return {};
 }
 

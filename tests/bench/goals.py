@@ -136,5 +136,6 @@ def crowd_goals():
     yield Goal("10000 nodes: ddpctl status (s)", 0.5)
 
 
-GOALS = [goal for part in (start_goals, restart_goals, output_goals, idle_goals, store_goals, trainer_goals, model_goals,
-                           loss_goals, crowd_goals) for goal in part()]
+PARTS = (start_goals, restart_goals, output_goals, idle_goals, store_goals, trainer_goals, model_goals, loss_goals,
+         crowd_goals)
+GOALS = [goal for part in PARTS for goal in part()]
