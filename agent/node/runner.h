@@ -25,7 +25,6 @@
 #include "agent/warm/warm_starts.h"
 #include "agent/workers/worker_set.h"
 #include "agent/workers/worker_timers.h"
-#include "base/system/resident_memory.h"
 #include "base/system/unique_fd.h"
 
 namespace ddprun::agent {
@@ -72,7 +71,7 @@ class Runner {
     void arm();
     void perform(Effect& effect);
     void send(rendezvous::ToLeader& message);
-    rendezvous::Usage usage();
+    rendezvous::Usage usage() const;
     void open_store(const rendezvous::NodePlace& place);
     void spawn(const rendezvous::NodePlace& place);
     void spawn_nothing(const rendezvous::NodePlace& place);
@@ -115,7 +114,6 @@ class Runner {
     WorkerTimers timers_;
     WorkerLooks looks_;
     ProgramLock program_lock_;
-    ResidentMemory memory_;
     boost::asio::steady_timer timer_;
     Time armed_ = kNever;
     std::deque<Event> mailbox_;

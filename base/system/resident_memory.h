@@ -1,20 +1,11 @@
-// How much memory this process has in use. Thread: one at a time.
+// How much memory this process has in use. Thread: any.
 #pragma once
 
 #include <cstdint>
 
-#include "base/system/small_file.h"
-
 namespace ddprun {
 
-// Looks again and again at the cost of one system call.
-class ResidentMemory {
-  public:
-    // Resident now; 0: /proc does not tell.
-    std::int64_t bytes();
-
-  private:
-    KeptFile statm_{"/proc/self/statm"};
-};
+// Bytes that are resident now; 0: /proc does not tell.
+std::int64_t resident_memory();
 
 }  // namespace ddprun

@@ -164,7 +164,7 @@ JobStatus Service::State::status() const {
         job.usage = {};
         job.usage.add(own_usage());
     }
-    job.usage.leader_memory = ResidentMemory().bytes();
+    job.usage.leader_memory = resident_memory();
     return job;
 }
 
