@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "trainer/group/operation.h"
+#include "trainer/group/rank_names.h"
 
 namespace ddprun::trainer {
 namespace {
@@ -206,9 +206,9 @@ Error GlooMeeting::failure(const Error& reason, Cause cause) {
     const Error verdict = !failed        ? reason
                           : *failed == 1 ? tell_others(reason, cause)
                                          : hear_verdict(reason);
-    return Error(verdict.code(), "rank " + std::to_string(context_.rank.value) + " of " +
-                                     std::to_string(context_.world_size) +
-                                     " cannot connect: " + verdict.sentence());
+    return Error(verdict.code(),
+                 name_rank_of(context_.rank.value, context_.world_size, context_.job_ranks) +
+                     " cannot connect: " + verdict.sentence());
 }
 
 // The verdict is the code as a letter, and the sentence.
@@ -220,7 +220,7 @@ Error GlooMeeting::tell_others(const Error& reason, Cause cause) {
     for (int other : silent) (void)store_.set(kAddresses + std::to_string(other), "");
     const Error verdict = silent.empty() ? Error(reason.code(), with_rank(reason.sentence()))
                                          : Error(ErrorCode::timed_out, name_missing(silent));
-    const std::string by = silent.empty() ? "rank " + std::to_string(rank) + " gave up: " : "";
+    const std::string by = silent.empty() ? name_rank(rank, context_.job_ranks) + " gave up: " : "";
     (void)store_.set(kVerdict, static_cast<char>('a' + static_cast<int>(verdict.code())) + by +
                                    verdict.sentence());
     return verdict;
@@ -241,7 +241,7 @@ std::string GlooMeeting::name_missing(const std::vector<int>& ranks) const {
         places += "rank " + std::to_string(ranks[i]) + " on " + place;
     }
     if (!places.empty()) places += ")";
-    return name_ranks(ranks) + " did not join the process group within " +
+    return name_ranks(ranks, context_.job_ranks) + " did not join the process group within " +
            std::to_string(timeout_.count()) + " ms" + places + "; see " +
            (ranks.size() == 1 ? "its log" : "their logs");
 }

@@ -120,7 +120,7 @@ class GlooGroup final : public QueuedGroup {
             if (!waiting_ || !std::exchange(looked_, true)) return;
             mine = *waiting_;
         }
-        FailureStory story(own, rank(), size());
+        FailureStory story(own, rank(), size(), context().job_ranks);
         const auto other = story.other_call(mine);
         if (!other) return;
         {
@@ -179,20 +179,21 @@ class GlooGroup final : public QueuedGroup {
         return {};
     }
 
+    std::string name(int other) const { return name_rank(other, context().job_ranks); }
+
     // What Gloo saw here is often only a reaction of another rank. The watchers know which rank was
     // lost first, so the message names that one.
     Error explain(const std::exception& problem) {
         if (std::lock_guard lock(waiting_mutex_); mismatch_) return *mismatch_;
         const Error error = error_of_gloo(problem);
         const int other = mesh_->rank_in(problem.what());
-        const std::string seen =
-            (other < 0 ? "" : "rank " + std::to_string(other) + ": ") + error.sentence();
+        const std::string seen = (other < 0 ? "" : name(other) + ": ") + error.sentence();
         if (error.code() == ErrorCode::timed_out) return Error(error.code(), seen);
         const int lost = mesh_->first_lost(store());
         if (lost < 0) return Error(error.code(), seen);
         if (lost == rank()) return Error(ErrorCode::closed, "this rank's group was aborted");
         lose(lost);
-        return Error(ErrorCode::closed, "the connection to rank " + std::to_string(lost) +
+        return Error(ErrorCode::closed, "the connection to " + name(lost) +
                                             " was closed: that rank has died or given up");
     }
 
@@ -218,7 +219,7 @@ class GlooGroup final : public QueuedGroup {
         for (int other = 0; other < size(); ++other) {
             const Opinion& theirs = all[static_cast<std::size_t>(other)];
             if (!(theirs == mine))
-                return Error(ErrorCode::refused, disagreement(mine, theirs, other));
+                return Error(ErrorCode::refused, disagreement(mine, theirs, name(other)));
         }
         return {};
     }
@@ -234,8 +235,7 @@ class GlooGroup final : public QueuedGroup {
                                 receives ? theirs : nullptr, sizeof theirs, o.source);
         if (receives && std::memcmp(theirs, wanted, sizeof wanted)) {
             return Error(ErrorCode::refused,
-                         "rank " + std::to_string(o.source) + " sends " +
-                             std::to_string(theirs[0]) + " " +
+                         name(o.source) + " sends " + std::to_string(theirs[0]) + " " +
                              std::string(to_string(static_cast<DataType>(theirs[1]))) +
                              ", this rank expects " + std::to_string(wanted[0]) + " " +
                              std::string(to_string(o.out.type)));

@@ -1,6 +1,8 @@
 // Counts the ranks with samples before each step, and takes the place of those without.
 #include "trainer/gradients/join.h"
 
+#include "trainer/group/rank_names.h"
+
 namespace ddprun::trainer {
 
 namespace {

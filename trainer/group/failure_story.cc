@@ -36,12 +36,11 @@ bool is_pairwise(const Opinion& opinion) {
 
 }  // namespace
 
-FailureStory::FailureStory(Store& store, int rank, int size)
-    : store_(store), rank_(rank), size_(size) {}
+FailureStory::FailureStory(Store& store, int rank, int size, JobRanks job)
+    : store_(store), rank_(rank), size_(size), job_(std::move(job)) {}
 
 Error FailureStory::mine(const Failure& failure) const {
-    return Error(failure.reason.code(), "rank " + std::to_string(rank_) + " of " +
-                                            std::to_string(size_) + ": " + failure.what +
+    return Error(failure.reason.code(), name_rank_of(rank_, size_, job_) + ": " + failure.what +
                                             " failed: " + failure.reason.sentence());
 }
 
@@ -114,9 +113,9 @@ std::string FailureStory::others_at(const Failure& failure) {
         if (!at || at->size() != sizeof(Opinion)) continue;
         const Opinion theirs = opinion_in(*at);
         if (elsewhere.empty() && !(theirs == mine) && !is_pairwise(theirs))
-            elsewhere = "; " + disagreement(mine, theirs, other);
+            elsewhere = "; " + disagreement(mine, theirs, name_rank(other, job_));
     }
-    return (silent.empty() ? "" : "; missing: " + name_ranks(silent)) + elsewhere;
+    return (silent.empty() ? "" : "; missing: " + name_ranks(silent, job_)) + elsewhere;
 }
 
 // Whether a rank died: its connection closed, and it had not announced a failure before. Such a
@@ -146,7 +145,7 @@ std::optional<Error> FailureStory::other_call(const Operation& mine) {
     if (!said || said->size() != sizeof(Opinion)) return std::nullopt;
     const Opinion there = opinion_in(*said);
     if (there == here) return std::nullopt;
-    return Error(ErrorCode::refused, disagreement(here, there, other));
+    return Error(ErrorCode::refused, disagreement(here, there, name_rank(other, job_)));
 }
 
 }  // namespace ddprun::trainer

@@ -12,13 +12,15 @@
 
 #include "base/error.h"
 #include "trainer/group/operation.h"
+#include "trainer/group/rank_names.h"
 #include "trainer/worker/store.h"
 
 namespace ddprun::trainer {
 
 class FailureStory {
   public:
-    FailureStory(Store& store, int rank, int size);
+    // `job`: the ranks of the group in the job, for messages.
+    FailureStory(Store& store, int rank, int size, JobRanks job = {});
 
     // What failed on this rank.
     struct Failure {
@@ -51,6 +53,7 @@ class FailureStory {
 
     Store& store_;
     const int rank_, size_;
+    const JobRanks job_;
 };
 
 }  // namespace ddprun::trainer

@@ -109,7 +109,7 @@ std::size_t LaunchOrder::shared_with(int other) const {
 FailureStory LaunchOrder::story_of(const Group& group) const {
     const auto me = std::find(group.ranks.begin(), group.ranks.end(), rank_);
     return FailureStory(*group.store, static_cast<int>(me - group.ranks.begin()),
-                        static_cast<int>(group.ranks.size()));
+                        static_cast<int>(group.ranks.size()), job_ranks_of_part({}, group.ranks));
 }
 
 }  // namespace ddprun::trainer

@@ -224,9 +224,9 @@ std::string text_of(const Opinion& opinion) {
 
 }  // namespace
 
-std::string disagreement(const Opinion& mine, const Opinion& theirs, int other) {
-    return "rank " + std::to_string(other) + " calls " + text_of(theirs) + "; this rank calls " +
-           text_of(mine) + "; all ranks must make the same calls in the same order";
+std::string disagreement(const Opinion& mine, const Opinion& theirs, const std::string& other) {
+    return other + " calls " + text_of(theirs) + "; this rank calls " + text_of(mine) +
+           "; all ranks must make the same calls in the same order";
 }
 
 namespace {
@@ -321,21 +321,6 @@ void divide(Buffer buffer, double by) {
             // here.
             DDPRUN_CHECK(false, "only floating types are divided");
     }
-}
-
-std::string name_ranks(const std::vector<int>& ranks) {
-    // Messages stay readable in a job with thousands of ranks.
-    constexpr std::size_t kMost = 3;
-    std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-    const std::size_t named = std::min(ranks.size(), kMost);
-    for (std::size_t i = 0; i < named; ++i) {
-        if (i) text += i + 1 == ranks.size() ? " and " : ", ";
-        text += std::to_string(ranks[i]);
-    }
-    if (ranks.size() > kMost)
-        text += " and " + std::to_string(ranks.size() - kMost) + " more (" +
-                std::to_string(ranks.size()) + " in all)";
-    return text;
 }
 
 }  // namespace ddprun::trainer

@@ -144,8 +144,8 @@ std::string bytes_of(const Opinion& opinion);
 Opinion opinion_in(const std::string& bytes);
 
 // The message for two ranks that make different calls: "rank 3 calls all_reduce number 2 of 10 F32
-// …; this rank calls … of 12 F32 …".
-std::string disagreement(const Opinion& mine, const Opinion& theirs, int other);
+// …; this rank calls … of 12 F32 …". `other`: the other rank's name, see rank_names.h.
+std::string disagreement(const Opinion& mine, const Opinion& theirs, const std::string& other);
 
 // out[i] = a[i] op b[i] in host memory. `out` may be `a` or `b`. For `avg` it only adds: the caller
 // divides. Not for uint64, which check() refuses to reduce.
@@ -155,9 +155,5 @@ ReduceFunction reduce_function(DataType type, ReduceOp op);
 // Divides every value by `by`. For floating types only. It does not multiply by 1 / by, because
 // that rounds twice.
 void divide(Buffer buffer, double by);
-
-// Names at most three ranks and counts the rest: "rank 3", "ranks 1, 4 and 7", "ranks 1, 4, 7 and
-// 12 more (15 in all)".
-std::string name_ranks(const std::vector<int>& ranks);
 
 }  // namespace ddprun::trainer

@@ -27,7 +27,7 @@ ProcessGroup::ProcessGroup(const Context& context, std::unique_ptr<Store> store,
     : context_(context),
       options_(options),
       store_(std::move(store)),
-      story_(*store_, rank(), size()) {}
+      story_(*store_, rank(), size(), context_.job_ranks) {}
 
 // Gives a call its number. The numbers follow the order in which the caller makes its calls, so
 // they are given in the caller's thread. Calls between two ranks count apart: the other ranks do
@@ -64,8 +64,7 @@ std::shared_ptr<void> ProcessGroup::registered(void*, std::size_t) { return null
 
 // The reason comes before the cut, so that no call begins after it.
 void ProcessGroup::abort() {
-    end_with(Error(ErrorCode::closed, "rank " + std::to_string(rank()) + " of " +
-                                          std::to_string(size()) +
+    end_with(Error(ErrorCode::closed, name_rank_of(rank(), size(), context_.job_ranks) +
                                           ": the group was aborted; make a new one"));
     cut();
 }
@@ -109,7 +108,8 @@ Result<void> ProcessGroup::meet_monitored(const Operation& operation) {
         absent.push_back(other);
     }
     if (absent.empty()) return {};
-    return Error(ErrorCode::timed_out, name_ranks(absent) + " did not reach the barrier within " +
+    return Error(ErrorCode::timed_out, name_ranks(absent, context_.job_ranks) +
+                                           " did not reach the barrier within " +
                                            std::to_string(timeout().count()) + " ms");
 }
 
@@ -137,6 +137,7 @@ Result<std::vector<int>> ProcessGroup::members_of(int color) {
 Context ProcessGroup::place_among(const std::vector<int>& members) const {
     Context place = context_;
     place.world_size = static_cast<int>(members.size());
+    place.job_ranks = job_ranks_of_part(context_.job_ranks, members);
     for (std::size_t i = 0; i < members.size(); ++i)
         if (members[i] == rank()) place.rank = Rank(static_cast<int>(i));
     return place;

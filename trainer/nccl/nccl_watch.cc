@@ -25,7 +25,7 @@ NcclWatch::NcclWatch(Group group, std::unique_ptr<Store> store, Neighbours neigh
       store_(std::move(store)),
       neighbours_(std::move(neighbours)),
       teller_(teller),
-      story_(*store_, group_.rank, group_.size),
+      story_(*store_, group_.rank, group_.size, group_.job_ranks),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       calls_(group_.timeout),
       thread_([this] { serve(); }) {}
@@ -130,9 +130,10 @@ std::optional<NcclWatch::Failure> NcclWatch::look() {
     const auto reaped = reap();
     if (auto wish = asked()) return wish;
     if (const int lost = neighbours_.look(); lost >= 0) {
-        return Failure{Error(ErrorCode::closed, "the connection to rank " + std::to_string(lost) +
-                                                    " was closed: that rank has died or given up"),
-                       lost};
+        return Failure{
+            Error(ErrorCode::closed, "the connection to " + name_rank(lost, group_.job_ranks) +
+                                         " was closed: that rank has died or given up"),
+            lost};
     }
     if (!reaped) return Failure{reaped.error()};
     if (auto error = group_.nccl_error()) return Failure{*error};

@@ -35,6 +35,7 @@ class NcclWatch {
         std::function<std::optional<Error>()> nccl_error;
         std::function<void()> cut;               // aborts the communicator; does not wait
         std::function<void(const Error&)> over;  // gets the error that ends the group
+        JobRanks job_ranks = {};
     };
 
     // `store` is the watch's own connection. The teller is used by the watch alone from now on.

@@ -90,7 +90,8 @@ class NcclGroup final : public ProcessGroup {
                                  timeout(),
                                  [this] { return comm_->async_error(); },
                                  [this] { cut_now(); },
-                                 [this](const Error& error) { end_with(error); }};
+                                 [this](const Error& error) { end_with(error); },
+                                 context().job_ranks};
         watch_ = std::make_unique<NcclWatch>(std::move(watched), std::move(*own),
                                              std::move(*neighbours), teller());
         return {};
@@ -222,7 +223,8 @@ class NcclGroup final : public ProcessGroup {
             if (!said) continue;
             const Opinion first = opinion_in(*said);
             if (first == mine) return {};
-            return Error(ErrorCode::refused, disagreement(mine, first, 0));
+            return Error(ErrorCode::refused,
+                         disagreement(mine, first, name_rank(0, context().job_ranks)));
         }
     }
 
@@ -264,7 +266,7 @@ Result<std::unique_ptr<ProcessGroup>> make_nccl_group(const Context& context,
     auto nccl = nccl_library();
     if (!nccl) return nccl.error();
     // While the ranks connect, each wait also ends when another rank has failed to.
-    FailureStory story(*store, context.rank.value, context.world_size);
+    FailureStory story(*store, context.rank.value, context.world_size, context.job_ranks);
     const auto failed_elsewhere = [&story] { return story.elsewhere(); };
     auto guarded = std::make_unique<GuardedStore>(std::move(store), failed_elsewhere);
     GuardedStore& guard = *guarded;

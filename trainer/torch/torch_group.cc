@@ -111,8 +111,7 @@ class TorchGroup final : public QueuedGroup {
                 left_until(deadline), timeout(), [this] { ask_other_ranks(); });
         } catch (const std::exception& problem) {
             const Error error = error_of_torch(problem);
-            return Error(error.code(), "rank " + std::to_string(rank()) + " of " +
-                                           std::to_string(size()) +
+            return Error(error.code(), name_rank_of(rank(), size(), context().job_ranks) +
                                            " cannot connect: " + error.sentence());
         }
         return watch(deadline);
@@ -137,16 +136,17 @@ class TorchGroup final : public QueuedGroup {
     }
 
     // All ranks come before c10d connects: its messages do not name the rank that is missing.
+    std::string name(int other) const { return name_rank(other, context().job_ranks); }
+
     Result<void> meet(Clock::time_point deadline) {
         if (auto done = store().set(kHere + std::to_string(rank()), "here"); !done) return done;
         for (int other = 0; other < size(); ++other) {
             auto here = store().get(kHere + std::to_string(other), left_until(deadline));
             if (here) continue;
             if (here.error().code() != ErrorCode::timed_out) return here.error();
-            return Error(ErrorCode::timed_out, "rank " + std::to_string(other) +
-                                                   " did not join the process group within " +
-                                                   std::to_string(timeout().count()) +
-                                                   " ms; see its log");
+            return Error(ErrorCode::timed_out,
+                         name(other) + " did not join the process group within " +
+                             std::to_string(timeout().count()) + " ms; see its log");
         }
         return {};
     }
@@ -183,7 +183,7 @@ class TorchGroup final : public QueuedGroup {
         const int lost = LossWatch::first_lost(store());
         if (lost >= 0 && lost != rank()) {
             lose(lost);
-            return Error(ErrorCode::closed, "the connection to rank " + std::to_string(lost) +
+            return Error(ErrorCode::closed, "the connection to " + name(lost) +
                                                 " was closed: that rank has died or given up");
         }
         if (!calls_->aborted()) return seen;
@@ -202,7 +202,7 @@ class TorchGroup final : public QueuedGroup {
         for (int other = 0; other < size(); ++other) {
             const Opinion& theirs = all[static_cast<std::size_t>(other)];
             if (!(theirs == mine))
-                return Error(ErrorCode::refused, disagreement(mine, theirs, other));
+                return Error(ErrorCode::refused, disagreement(mine, theirs, name(other)));
         }
         return {};
     }
@@ -221,8 +221,7 @@ class TorchGroup final : public QueuedGroup {
                          some(receives, {theirs, 2, DataType::uint64}), o.source);
         if (receives && std::memcmp(theirs, wanted, sizeof wanted)) {
             return Error(ErrorCode::refused,
-                         "rank " + std::to_string(o.source) + " sends " +
-                             std::to_string(theirs[0]) + " " +
+                         name(o.source) + " sends " + std::to_string(theirs[0]) + " " +
                              std::string(to_string(static_cast<DataType>(theirs[1]))) +
                              ", this rank expects " + std::to_string(wanted[0]) + " " +
                              std::string(to_string(o.out.type)));

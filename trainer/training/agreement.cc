@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "trainer/gpu/gpu.h"
+#include "trainer/group/rank_names.h"
 #include "trainer/snapshot/snapshot_manifest.h"
 #include "trainer/worker/progress.h"
 

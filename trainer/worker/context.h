@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "proto/ids.h"
@@ -32,6 +33,9 @@ struct Context {
     std::uint16_t master_port = 0;
     Generation generation{0};
     std::string run_id = "none";
+    // Of the place in a part of the job (ProcessGroup::split): of each of the part's ranks its rank
+    // in the job. Empty: they are the same.
+    std::vector<int> job_ranks = {};
 
     // Reads the variables of this process. Nothing else in the library reads them.
     static Result<Context> from_environment();

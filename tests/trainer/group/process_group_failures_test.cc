@@ -103,6 +103,33 @@ TEST(ProcessGroupFailures, NamesTheRankThatDoesNotCome) {
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
+// A part of the job counts its ranks from 0. Its errors name the ranks of the job, too, by which
+// logs and hosts are found: here who waits, who is absent, and who differs.
+TEST(ProcessGroupFailures, NamesTheRanksOfTheJobInAPart) {
+    auto ends = run_ranks(4, [](const Context& context) {
+        Rank me(context, milliseconds(800));
+        const int rank = context.rank.value;
+        const auto part = me.group->split(rank % 2).value();
+        if (rank % 2 == 0) {
+            // Ranks 0 and 2 of the job launch different calls.
+            std::vector<float> values(rank ? 3 : 4);
+            const auto done = part->all_reduce(buffer_of(std::span(values)));
+            if (done) return 1;
+            return test::expects_error(done.error(), rank ? "rank 1 of 2 (rank 2 of the job): "
+                                                          : "rank 1 (rank 2 of the job) calls ");
+        }
+        // Rank 3 does not come before rank 1 has given up.
+        if (rank == 3) return me.hear("over") ? 0 : 2;
+        const auto done = part->monitored_barrier();
+        if (!me.say("over") || done) return 3;
+        if (int wrong = test::expects_error(done.error(), "rank 0 of 2 (rank 1 of the job): "))
+            return wrong;
+        return test::expects_error(done.error(),
+                                   "rank 1 (rank 3 of the job) did not reach the barrier");
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0, 0}));
+}
+
 // Ranks 1 and 3 do not come to a monitored barrier. All others name both, although a plain barrier
 // would only show that somebody is missing.
 TEST(ProcessGroupFailures, NamesWhoIsAbsentFromAMonitoredBarrier) {
