@@ -265,7 +265,8 @@ std::vector<rendezvous::WorkerOutcome> WorkerSet::living(const std::vector<int>&
     return found;
 }
 
-// The worker may have written just before its end, so all that it can write to is emptied first. The error file is read only for a failure.
+// The worker may have written just before its end, so all that it can write to is emptied first.
+// The error file is read only for a failure.
 bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {
     for (auto& worker : workers_) {
         if (worker->pid != pid || worker->ended) continue;
