@@ -56,4 +56,21 @@ echo "$name: train, a crash and a resume: $calm, bit-equal"
     { cat "$work/gpt.log"; exit 1; }
 echo "$name: gpt, 124 M parameters: $(grep -o 'step=20 .*' "$work/gpt.log")"
 
+# What needs libtorch's CUDA half: cmake -DDDPRUN_TORCH_CUDA=ON -DDDPRUN_TORCH_ROOT=FOLDER. Twice the same bits are not
+# promised: cuDNN adds in any order.
+if ldd "$build/bin/mnist" 2>/dev/null | grep -q libtorch_cuda; then
+    "$build/bin/ddprun" --standalone --nproc-per-node="$count" --max-restarts=1 "$build/bin/mnist" --backend nccl \
+        --steps 100 --snapshot-dir "$work/mnist" --crash-at-step 45 --save "$work/mnist.safetensors" \
+        >"$work/mnist.log" 2>&1 || { cat "$work/mnist.log"; exit 1; }
+    grep -q 'resumed from' "$work/mnist.log" && [[ -s $work/mnist.safetensors ]] || { cat "$work/mnist.log"; exit 1; }
+    echo "$name: mnist with libtorch, a crash and a resume: $(grep -o 'validation=.*' "$work/mnist.log" | tail -n 1)"
+    "$build/bin/ddprun" --standalone --nproc-per-node="$count" --max-restarts=1 "$build/bin/gpt_torch" --backend nccl \
+        --size gpt2 --batch 8 --accumulate 2 --steps 20 --log-every 5 --sample 0 --lr 6e-4 --snapshot-every 10 \
+        --snapshot-dir "$work/gpt_torch" --crash-at-step 15 >"$work/gpt_torch.log" 2>&1 ||
+        { cat "$work/gpt_torch.log"; exit 1; }
+    echo "$name: gpt_torch, 124 M parameters, a crash and a resume: $(grep -o 'step=20 .*' "$work/gpt_torch.log")"
+else
+    echo "$name: mnist and gpt_torch on the GPU: not run (this build has no libtorch with CUDA)"
+fi
+
 "$build/tests/gpu_step" | sed "s/^/$name: /"
