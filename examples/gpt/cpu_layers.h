@@ -110,19 +110,20 @@ void embed(float* out, const int* tokens, const float* of_token, const float* of
     }
 }
 
-// Several rows have one token, so the threads divide the columns.
-void embed_backward(float* d_of_token, float* d_of_position, const int* tokens, const float* d_out,
-                    long rows, long length, long width, long /*words*/) {
+// Several rows have one position, so the threads divide the columns.
+void embed_backward(float* d_of_token, float* d_of_position, const WordRows& words,
+                    const float* d_out, long rows, long length, long width) {
 #pragma omp parallel for
     for (long c0 = 0; c0 < width; c0 += kColumns) {
         const long c1 = least(c0 + kColumns, width);
+        for (long word = 0; word < words.count; ++word) {
+            float* token = d_of_token + words.words[word] * width;
+            for (int i = words.begins[word]; i < words.begins[word + 1]; ++i)
+                for (long c = c0; c < c1; ++c) token[c] += d_out[words.rows[i] * width + c];
+        }
         for (long r = 0; r < rows; ++r) {
-            float* token = d_of_token + tokens[r] * width;
             float* position = d_of_position + r % length * width;
-            for (long c = c0; c < c1; ++c) {
-                token[c] += d_out[r * width + c];
-                position[c] += d_out[r * width + c];
-            }
+            for (long c = c0; c < c1; ++c) position[c] += d_out[r * width + c];
         }
     }
 }

@@ -1,4 +1,4 @@
-// The table of the GPU's kernels: matrix products with cuBLAS, the rest with gpt_kernels.cu.
+// The table of the GPU's kernels: matrix products with cuBLAS, the rest with own kernels.
 #include "examples/gpt/cuda_kernels.h"
 
 #include <cublas_v2.h>
@@ -7,7 +7,9 @@
 #include <cmath>
 
 #include "examples/cublas_library.h"
-#include "examples/gpt/gpt_kernels.h"
+#include "examples/gpt/embed_kernels.h"
+#include "examples/gpt/layer_kernels.h"
+#include "examples/gpt/softmax_kernels.h"
 
 namespace example::gpt {
 namespace {
@@ -23,7 +25,21 @@ struct Device {
     cublasHandle_t handle = nullptr;
     cublasComputeType_t compute = CUBLAS_COMPUTE_32F;
     const char* problem = nullptr;
+    void* scratch = nullptr;  // for the sums of columns of the widest layer so far
+    long widest = 0;
 
+    // For sums of so many columns; null if there is no memory. Kernels of before have ended when
+    // the older scratch is free.
+    float* scratch_for(long width) {
+        if (width <= widest) return static_cast<float*>(scratch);
+        note(cudaFree(scratch));
+        scratch = nullptr;
+        const auto bytes = static_cast<std::size_t>(column_scratch(width)) * sizeof(float);
+        const auto status = cudaMalloc(&scratch, bytes);
+        note(status);
+        widest = status == cudaSuccess ? width : 0;
+        return static_cast<float*>(scratch);
+    }
     void note(cudaError_t status) {
         if (status != cudaSuccess && !problem) problem = cudaGetErrorString(status);
     }
@@ -135,7 +151,18 @@ void attention_backward(const Attention& a, const float* d_out, float* d_qkv, fl
     }
 }
 
-// A launcher of gpt_kernels.h as a function of kernels.h: what it returns is noted.
+void add_rows(float* out, const float* in, long rows, long width) {
+    if (float* scratch = device().scratch_for(width))
+        device().note(launch_add_rows(out, in, rows, width, scratch));
+}
+
+void layer_norm_backward(const LayerNorm& norm, const float* d_out, float* d_in, float* d_weight,
+                         float* d_bias) {
+    if (float* scratch = device().scratch_for(norm.width))
+        device().note(launch_layer_norm_backward(norm, d_out, d_in, d_weight, d_bias, scratch));
+}
+
+// A launcher of the kernels as a function of kernels.h: what it returns is noted.
 template <auto kLaunch>
 struct Noted;
 template <class... Arguments, cudaError_t (*kLaunch)(Arguments...)>
@@ -175,18 +202,18 @@ Result<const Kernels*> cuda_kernels(Precision precision) {
     }
     static const Kernels kernels{"the GPU",
                                  multiply,
-                                 Noted<launch_add_rows>::call,
-                                 Noted<launch_layer_norm>::call,
-                                 Noted<launch_layer_norm_backward>::call,
+                                 add_rows,
+                                 Noted<launch_layer_norm<float>>::call,
+                                 layer_norm_backward,
                                  attention,
                                  attention_backward,
-                                 Noted<launch_gelu>::call,
-                                 Noted<launch_gelu_backward>::call,
+                                 Noted<launch_gelu<float>>::call,
+                                 Noted<launch_gelu_backward<float>>::call,
                                  copy,
                                  zero,
                                  Noted<launch_embed>::call,
                                  Noted<launch_embed_backward>::call,
-                                 Noted<launch_cross_entropy>::call,
+                                 Noted<launch_cross_entropy<float>>::call,
                                  Noted<launch_adam>::call,
                                  problem};
     return &kernels;

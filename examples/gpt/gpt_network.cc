@@ -2,6 +2,7 @@
 #include "examples/gpt/gpt_model.h"
 #include "examples/gpt/kernels.h"
 #include "examples/gpt/memory_block.h"
+#include "examples/gpt/word_rows.h"
 
 namespace example::gpt {
 namespace {
@@ -19,6 +20,24 @@ struct LayerMemory {
     Floats middle;                  // M × C; the residual stream after attention
     Floats norm2, mean2, rstd2;     // M × C, M, M
     Floats up, gelu;                // M × 4C
+};
+
+// The rows of a batch by their words, in the kernels' memory.
+class WordRowsMemory {
+  public:
+    Result<void> fill(Memory kind, std::span<const int> tokens, int vocabulary) {
+        const RowsByWord rows = rows_by_word(tokens, vocabulary);
+        count_ = static_cast<long>(rows.words.size());
+        for (auto [to, from] : {std::pair(&words_, &rows.words), std::pair(&begins_, &rows.begins),
+                                std::pair(&rows_, &rows.rows)})
+            if (auto done = to->fill(kind, *from); !done) return done;
+        return {};
+    }
+    WordRows view() const { return {count_, words_.data(), begins_.data(), rows_.data()}; }
+
+  private:
+    long count_ = 0;
+    Ints words_, begins_, rows_;
 };
 
 class Network final : public Gpt {
@@ -43,8 +62,11 @@ class Network final : public Gpt {
     std::vector<NamedBuffer> moments() override { return named_moments(shape_, moments_.data()); }
 
     Result<double> forward(const Batch& batch, float share) override {
-        if (auto done = run(batch.tokens, batch.rows, batch.length); !done) return done.error();
+        // Copies to a GPU wait for its kernels, so they come before these.
         if (auto done = targets_.fill(memory_, batch.targets); !done) return done.error();
+        if (auto done = words_.fill(memory_, batch.tokens, shape_.vocabulary); !done)
+            return done.error();
+        if (auto done = run(batch.tokens, batch.rows, batch.length); !done) return done.error();
         k_.cross_entropy(logits_.data(), losses_.data(), targets_.data(), positions_,
                          shape_.vocabulary, share / static_cast<float>(positions_));
         auto losses = losses_.on_host(0, positions_);
@@ -62,8 +84,8 @@ class Network final : public Gpt {
             if (auto done = mlp_backward(reducer, layer); !done) return done;
             if (auto done = attention_backward(reducer, layer); !done) return done;
         }
-        k_.embed_backward(gradient(reducer, kTokens), gradient(reducer, kPositions), tokens_.data(),
-                          d_.data(), positions_, length_, shape_.width, shape_.vocabulary);
+        k_.embed_backward(gradient(reducer, kTokens), gradient(reducer, kPositions), words_.view(),
+                          d_.data(), positions_, length_, width());
         return ready(reducer, kTokens, kPositions);
     }
 
@@ -279,6 +301,7 @@ class Network final : public Gpt {
     Floats values_, moments_;
     // Of the last forward().
     Ints tokens_, targets_;
+    WordRowsMemory words_;
     long rows_ = 0, length_ = 0, positions_ = 0;
     std::vector<LayerMemory> layers_;
     Floats out_, norm_, mean_, rstd_;  // residual stream at the end, and its norm

@@ -53,6 +53,13 @@ struct Attention {
     long width() const { return heads * size; }
 };
 
+// The rows of a batch by their words (word_rows.h makes it). Word number i of `count` different ones
+// is words[i], and its rows are rows[begins[i]] … rows[begins[i + 1] - 1], in their order.
+struct WordRows {
+    long count = 0;
+    const int *words = nullptr, *begins = nullptr, *rows = nullptr;
+};
+
 struct Kernels {
     const char* name;  // of the processor
 
@@ -78,11 +85,11 @@ struct Kernels {
     void (*copy)(float* out, const float* in, long count);
     void (*zero)(float* out, long count);
 
-    // Token and position: out (rows × width), rows = a multiple of `length`. `words`: tokens.
+    // Token and position: out (rows × width), rows = a multiple of `length`.
     void (*embed)(float* out, const int* tokens, const float* of_token, const float* of_position,
                   long rows, long length, long width);
-    void (*embed_backward)(float* d_of_token, float* d_of_position, const int* tokens,
-                           const float* d_out, long rows, long length, long width, long words);
+    void (*embed_backward)(float* d_of_token, float* d_of_position, const WordRows& words,
+                           const float* d_out, long rows, long length, long width);
 
     // Replaces logits (rows × words) by their derivative of scale × the sum of the losses, and
     // writes the loss of each row.

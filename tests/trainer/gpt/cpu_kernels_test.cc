@@ -201,7 +201,9 @@ TEST_P(CpuKernelsTest, EmbeddingsAndTheirGradients) {
     Values out(20), d_token(15), d_position(10);
     k().embed(out.data(), tokens, of_token.data(), of_position.data(), 4, 2, 5);
     EXPECT_FLOAT_EQ(out[3 * 5 + 1], of_token[2 * 5 + 1] + of_position[1 * 5 + 1]);
-    k().embed_backward(d_token.data(), d_position.data(), tokens, d.data(), 4, 2, 5, 3);
+    const int words[] = {0, 2}, begins[] = {0, 1, 4}, rows[] = {1, 0, 2, 3};
+    k().embed_backward(d_token.data(), d_position.data(), {2, words, begins, rows}, d.data(), 4, 2,
+                       5);
     EXPECT_FLOAT_EQ(d_token[2 * 5 + 4], d[4] + d[14] + d[19]);
     EXPECT_FLOAT_EQ(d_token[1 * 5 + 4], 0);
     EXPECT_FLOAT_EQ(d_position[4], d[4] + d[14]);
