@@ -183,10 +183,10 @@ __global__ void bias_rows(T* out, const float* bias, long rows, long width, bool
     if (row >= rows) return;
     T* to = out + row * width;
     each_pack<N>(width, [&](long c) {
-        float x[N], before[N] = {};
-        load(x, bias + c);
-        if (add) load(before, to + c);
-        for (int i = 0; i < N; ++i) x[i] += before[i];
+        // A bias is not aligned where the network's width is odd and that of the layer is not.
+        float x[N] = {};
+        if (add) load(x, to + c);
+        for (int i = 0; i < N; ++i) x[i] += bias[c + i];
         store(to + c, x);
     });
 }
