@@ -128,21 +128,22 @@ void embed_backward(float* d_of_token, float* d_of_position, const WordRows& wor
     }
 }
 
-void cross_entropy(float* logits, float* losses, const int* targets, long rows, long words,
-                   float scale) {
+void cross_entropy(const Logits& l, float* losses, float scale) {
+    const long words = l.words;
 #pragma omp parallel for
-    for (long r = 0; r < rows; ++r) {
-        float* row = logits + r * words;
+    for (long r = 0; r < l.rows; ++r) {
+        float* row = l.logits + r * l.row;
         float most = row[0], sum = 0;
         for (long w = 1; w < words; ++w) most = row[w] > most ? row[w] : most;
-        const float at_target = row[targets[r]] - most;
+        const float at_target = row[l.targets[r]] - most;
         for (long w = 0; w < words; ++w) {
             row[w] = expf(row[w] - most);
             sum += row[w];
         }
         losses[r] = logf(sum) - at_target;
         for (long w = 0; w < words; ++w) row[w] *= scale / sum;
-        row[targets[r]] -= scale;
+        row[l.targets[r]] -= scale;
+        for (long w = words; w < l.row; ++w) row[w] = 0;
     }
 }
 

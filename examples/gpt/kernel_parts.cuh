@@ -3,6 +3,8 @@
 // There are no atomic additions. The order of each sum is fixed, so equal input gives equal bits.
 #pragma once
 
+#include <cuda_bf16.h>
+
 #include "examples/gpt/kernels.h"
 
 namespace example::gpt {
@@ -18,8 +20,15 @@ struct alignas(sizeof(T) * N) Pack {
 };
 
 __device__ inline float wide(float x) { return x; }
+__device__ inline float wide(Bfloat16 x) {
+    return __uint_as_float(static_cast<unsigned>(x.bits) << 16);
+}
 template <class T>
 __device__ T narrow(float x);
+template <>
+__device__ inline Bfloat16 narrow<Bfloat16>(float x) {
+    return {__bfloat16_as_ushort(__float2bfloat16_rn(x))};
+}
 template <>
 __device__ inline float narrow<float>(float x) {
     return x;

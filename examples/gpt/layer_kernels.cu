@@ -2,6 +2,8 @@
 // and sums of columns in two stages.
 #include "examples/gpt/layer_kernels.h"
 
+#include <cstdint>
+
 #include "examples/gpt/kernel_parts.cuh"
 
 namespace example::gpt {
@@ -10,7 +12,8 @@ namespace {
 __device__ long own_index() { return static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x; }
 
 // Sums of columns, first stage: a block has 32 × 8 threads, and sums some of the rows of 32 × N
-// columns. Of K sums, scratch gets [sum][part][column]. `values` gives what a row adds to N columns.
+// columns. Of K sums, scratch gets [sum][part][column]. `values` gives what a row adds to N
+// columns.
 template <int K, int N, class F>
 __device__ void sum_part(float* scratch, long rows, long width, F values) {
     __shared__ float sums[kWarps][kWarp * N];
@@ -191,6 +194,15 @@ __global__ void bias_rows(T* out, const float* bias, long rows, long width, bool
     });
 }
 
+template <int N>
+__global__ void narrow_each(Bfloat16* out, const float* in, long count) {
+    const long at = own_index() * N;
+    if (at >= count) return;
+    float x[N];
+    load(x, in + at);
+    store(out + at, x);
+}
+
 __global__ void adam(float* values, float* first, float* second, const float* gradient, long count,
                      AdamStep s) {
     const long i = own_index();
@@ -259,6 +271,15 @@ cudaError_t launch_bias(T* out, const float* bias, long rows, long width, bool a
     });
 }
 
+cudaError_t launch_narrow(Bfloat16* out, const float* in, long count) {
+    // Parameters of an odd width begin anywhere.
+    const auto place = reinterpret_cast<std::uintptr_t>(out) | reinterpret_cast<std::uintptr_t>(in);
+    return launch_packed(place % 32 == 0 ? count : 1, [=](auto pack) {
+        constexpr int N = decltype(pack)::value;
+        narrow_each<N><<<blocks_for(count / N), kThreads>>>(out, in, count);
+    });
+}
+
 cudaError_t launch_adam(float* values, float* first, float* second, const float* gradient,
                         long count, const AdamStep& step) {
     adam<<<blocks_for(count), kThreads>>>(values, first, second, gradient, count, step);
@@ -274,5 +295,6 @@ cudaError_t launch_adam(float* values, float* first, float* second, const float*
     template cudaError_t launch_gelu_backward(T*, const T*, const T*, long);                    \
     template cudaError_t launch_bias(T*, const float*, long, long, bool);
 GPT_LAYERS(float)
+GPT_LAYERS(Bfloat16)
 
 }  // namespace example::gpt

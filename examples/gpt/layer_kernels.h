@@ -27,6 +27,8 @@ cudaError_t launch_gelu_backward(T* d_in, const T* in, const T* d_out, long coun
 // Each row of out (rows × width) = bias, or += bias.
 template <class T>
 cudaError_t launch_bias(T* out, const float* bias, long rows, long width, bool add);
+// Rounded to nearest.
+cudaError_t launch_narrow(Bfloat16* out, const float* in, long count);
 cudaError_t launch_adam(float* values, float* first, float* second, const float* gradient,
                         long count, const AdamStep& step);
 

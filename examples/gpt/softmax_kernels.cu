@@ -1,5 +1,5 @@
-// Softmax over the positions before, and over the words. The largest number and the sum are found in
-// one pass: a sum is made smaller when a larger number comes.
+// Softmax over the positions before, and over the words. The largest number and the sum are found
+// in one pass: a sum is made smaller when a larger number comes.
 #include "examples/gpt/softmax_kernels.h"
 
 #include "examples/gpt/kernel_parts.cuh"
@@ -96,28 +96,26 @@ constexpr int kLossThreads = 512;
 
 // A block for each row of logits.
 template <int N, class T>
-__global__ void cross_entropy(T* logits, float* losses, const int* targets, long words,
-                              float scale) {
+__global__ void cross_entropy(BasicLogits<T> l, float* losses, float scale) {
     __shared__ Softmax parts[kLossThreads / kWarp];
-    T* row = logits + blockIdx.x * words;
-    const int target = targets[blockIdx.x];
+    T* row = l.logits + blockIdx.x * l.row;
+    const int target = l.targets[blockIdx.x];
     const float at_target = wide(row[target]);
     float x[N];
     Softmax own = of_none();
-    for (long w = threadIdx.x * N; w < words; w += kLossThreads * N) {
-        load(x, row + w);
+    for (long w = threadIdx.x * N; w < l.words; w += kLossThreads * N) {
+        load_until(x, row, w, l.words);
         own.add(x);
     }
     own = own.over_warp();
     if (threadIdx.x % kWarp == 0) parts[threadIdx.x / kWarp] = own;
     // All threads have read the target's logit when they are past it.
     __syncthreads();
-    own = parts[threadIdx.x % kWarp % (kLossThreads / kWarp)];
-    if (threadIdx.x % kWarp >= kLossThreads / kWarp) own = of_none();
-    own = own.over_warp();
+    const int lane = threadIdx.x % kWarp;
+    own = (lane < kLossThreads / kWarp ? parts[lane] : of_none()).over_warp();
     const float one = 1 / own.sum;
-    for (long w = threadIdx.x * N; w < words; w += kLossThreads * N) {
-        load(x, row + w);
+    for (long w = threadIdx.x * N; w < l.row; w += kLossThreads * N) {
+        load_until(x, row, w, l.words);
         for (int i = 0; i < N; ++i)
             x[i] = scale * (one * __expf(x[i] - own.most) - (w + i == target ? 1 : 0));
         store(row + w, x);
@@ -143,18 +141,18 @@ cudaError_t launch_softmax_backward(T* d, const T* shares, long rows, long lengt
 }
 
 template <class T>
-cudaError_t launch_cross_entropy(T* logits, float* losses, const int* targets, long rows,
-                                 long words, float scale) {
-    return launch_packed(words, [=](auto pack) {
+cudaError_t launch_cross_entropy(const BasicLogits<T>& logits, float* losses, float scale) {
+    return launch_packed(logits.row, [=](auto pack) {
         cross_entropy<decltype(pack)::value>
-            <<<static_cast<unsigned>(rows), kLossThreads>>>(logits, losses, targets, words, scale);
+            <<<static_cast<unsigned>(logits.rows), kLossThreads>>>(logits, losses, scale);
     });
 }
 
 #define GPT_SOFTMAX(T)                                                             \
     template cudaError_t launch_softmax(T*, long, long);                           \
     template cudaError_t launch_softmax_backward(T*, const T*, long, long, float); \
-    template cudaError_t launch_cross_entropy(T*, float*, const int*, long, long, float);
+    template cudaError_t launch_cross_entropy(const BasicLogits<T>&, float*, float);
 GPT_SOFTMAX(float)
+GPT_SOFTMAX(Bfloat16)
 
 }  // namespace example::gpt

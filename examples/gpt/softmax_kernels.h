@@ -16,7 +16,6 @@ template <class T>
 cudaError_t launch_softmax_backward(T* d, const T* shares, long rows, long length, float scale);
 // As kernels.h has it.
 template <class T>
-cudaError_t launch_cross_entropy(T* logits, float* losses, const int* targets, long rows,
-                                 long words, float scale);
+cudaError_t launch_cross_entropy(const BasicLogits<T>& logits, float* losses, float scale);
 
 }  // namespace example::gpt

@@ -177,7 +177,7 @@ TEST_P(CpuKernelsTest, CrossEntropyIsMinusTheLogarithmAndItsSlope) {
     const int targets[kRows] = {0, 18, 7, 7};
     auto losses = [&] {
         Values copy = logits, out(kRows);
-        k().cross_entropy(copy.data(), out.data(), targets, kRows, kWords, 1);
+        k().cross_entropy({kRows, kWords, copy.data(), kWords, targets}, out.data(), 1);
         return out;
     };
     for (long r = 0; r < kRows; ++r) {
@@ -190,7 +190,7 @@ TEST_P(CpuKernelsTest, CrossEntropyIsMinusTheLogarithmAndItsSlope) {
                     std::log(sum) - target, 1e-4);
     }
     Values slopes = logits, ignored(kRows);
-    k().cross_entropy(slopes.data(), ignored.data(), targets, kRows, kWords, 0.5f);
+    k().cross_entropy({kRows, kWords, slopes.data(), kWords, targets}, ignored.data(), 0.5f);
     expect_slopes(logits, Values(kRows, 0.5f), slopes, losses);
 }
 

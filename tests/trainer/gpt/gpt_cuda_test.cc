@@ -109,13 +109,14 @@ bool near(const std::vector<NamedBuffer>& names, const Values& mine, const Value
 }
 
 // The exit code says what differs. `share`: how much it may.
-int compare(const Context& context, const Case& one, Precision precision, float share) {
+template <class T>
+int compare(const Context& context, const Case& one, float share) {
     auto store = connect_store(context, std::chrono::seconds(30)).value();
     auto group = make_process_group(context, *store, {Backend::nccl, std::chrono::seconds(60), {}});
     if (!group) return test::expects_error(group.error(), "no error");
     test::GroupRank host{Context()};
     const auto first = first_parameters(one.shape, 4);
-    auto kernels = cuda_kernels(precision);
+    auto kernels = cuda_kernels<T>();
     if (!kernels) return test::expects_error(kernels.error(), "no error");
     auto gpu = make_gpt(one.shape, first, **kernels, Memory::gpu).value();
     auto cpu = make_gpt(one.shape, first, cpu_kernels(), Memory::host).value();
@@ -141,13 +142,12 @@ int compare(const Context& context, const Case& one, Precision precision, float 
         if (!gpu->update(*on_gpu, options) || !cpu->update(*on_cpu, options)) return 5;
         ++options.step;
         // Also what is no noise is less exact in bfloat16.
-        if (precision == Precision::float32 &&
-            !near(names, on_host(gpu->parameters()), on_host(cpu->parameters()), 10 * share,
-                  &noise))
+        if (std::is_same_v<T, float> && !near(names, on_host(gpu->parameters()),
+                                              on_host(cpu->parameters()), 10 * share, &noise))
             return 6;
     }
     // The comparison was one of nearly all parameters.
-    if (precision == Precision::float32 && noise.share() > 0.05) {
+    if (std::is_same_v<T, float> && noise.share() > 0.05) {
         std::fprintf(stderr, "%g of the gradients are noise\n", noise.share());
         return 8;
     }
@@ -159,13 +159,14 @@ int compare(const Context& context, const Case& one, Precision precision, float 
     return 0;
 }
 
-void expect_equal(const Case& one, Precision precision, float share) {
+template <class T>
+void expect_equal(const Case& one, float share) {
     // In a child: a process that has used CUDA cannot fork one that uses it.
     auto ends = test::run_ranks(
         1,
         [&](const Context& context) {
-            if (gpu_count() > 0) return compare(context, one, precision, share);
-            auto kernels = cuda_kernels(precision);
+            if (gpu_count() > 0) return compare<T>(context, one, share);
+            auto kernels = cuda_kernels<T>();
             if (kernels) return 90;
             std::fprintf(stderr, "%s\n", kernels.error().sentence().c_str());
             return kernels.error().code() == ddprun::ErrorCode::unavailable ? 77 : 91;
@@ -177,14 +178,14 @@ void expect_equal(const Case& one, Precision precision, float share) {
 
 // Training on a GPU must be the training that was tested on the CPU.
 TEST(GptCuda, IsTheSameInFloat32) {
-    expect_equal(kOdd, Precision::float32, 1e-4f);
-    expect_equal(kEven, Precision::float32, 1e-4f);
+    expect_equal<float>(kOdd, 1e-4f);
+    expect_equal<float>(kEven, 1e-4f);
 }
 
 // bfloat16 has eight bits.
 TEST(GptCuda, IsNearlyTheSameInBfloat16) {
-    expect_equal(kOdd, Precision::bfloat16, 0.05f);
-    expect_equal(kEven, Precision::bfloat16, 0.05f);
+    expect_equal<Bfloat16>(kOdd, 0.05f);
+    expect_equal<Bfloat16>(kEven, 0.05f);
 }
 
 }  // namespace
