@@ -6,7 +6,8 @@
 # beside kernels. Prints the GPU's name with each result.
 # Exit 77: no GPU here.
 #
-#   tests/gpu.sh [BUILD_FOLDER]     default: build, configured and built when it is missing
+#   tests/gpu.sh [BUILD_FOLDER]     default: build, configured and built when it is missing. A folder that has only bin/
+#                                   and tests/ was built on another machine: its programs are run as they are.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${1:-build}
@@ -17,9 +18,11 @@ count=$(wc -l <<<"$gpus")
 name=$(head -n 1 <<<"$gpus")
 echo "$count x $name, driver $(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -n 1)"
 
-[[ -f $build/build.ninja ]] || cmake --preset release -DDDPRUN_TESTS=ON -DDDPRUN_CUDA=ON
-cmake --build "$build" --target ddprun train gpt trainer_nccl_test trainer_nccl_graph_test trainer_mlp_cuda_test \
-    trainer_gpt_cuda_test gpu_step
+if [[ ! -x $build/bin/gpt || -f $build/build.ninja ]]; then
+    [[ -f $build/build.ninja ]] || cmake --preset release -B "$build" -DDDPRUN_TESTS=ON -DDDPRUN_CUDA=ON
+    cmake --build "$build" --target ddprun train gpt trainer_nccl_test trainer_nccl_graph_test trainer_mlp_cuda_test \
+        trainer_gpt_cuda_test gpu_step
+fi
 
 DDPRUN_GPUS=$count "$build/tests/trainer_nccl_test"
 echo "$name: collectives: passed"
