@@ -2,8 +2,8 @@
 # The trainer's GPU half on this machine's GPUs: each collective in each type on NCCL with as many ranks as there are
 # GPUs (one is enough), a step on several streams and in a CUDA graph, the examples' networks against themselves on the
 # CPU, `train` on them, with a crash and a resume that end with the same bits. Then figures: the speed of the GPT with
-# 124 M parameters and of its twin in PyTorch, what the library costs at world 1, the host's time for a bucket, the speed
-# of a snapshot's copy beside kernels. Prints the GPU's name with each result.
+# 124 M parameters and of its twin in PyTorch, what the library costs at world 1, the host's time for a bucket, the
+# speed of a snapshot's copy beside kernels. Prints the GPU's name with each result.
 # Exit 77: no GPU here.
 #
 #   tests/gpu.sh [BUILD_FOLDER]     default: build, configured and built when it is missing. A folder that has only bin/

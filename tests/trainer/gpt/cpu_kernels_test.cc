@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -192,6 +193,24 @@ TEST_P(CpuKernelsTest, CrossEntropyIsMinusTheLogarithmAndItsSlope) {
     Values slopes = logits, ignored(kRows);
     k().cross_entropy({kRows, kWords, slopes.data(), kWords, targets}, ignored.data(), 0.5f);
     expect_slopes(logits, Values(kRows, 0.5f), slopes, losses);
+}
+
+// Rows of logits may be longer than the vocabulary. What lies behind it does not count, and gets no
+// derivative.
+TEST_P(CpuKernelsTest, CrossEntropyLooksAtTheWordsOnly) {
+    constexpr long kRows = 2, kWords = 5, kRow = 8;
+    Values close = values(kRows * kWords, 1), apart(kRows * kRow, 99.0f);
+    for (long r = 0; r < kRows; ++r)
+        std::copy_n(close.begin() + r * kWords, kWords, apart.begin() + r * kRow);
+    const int targets[kRows] = {4, 0};
+    Values expected(kRows), losses(kRows);
+    k().cross_entropy({kRows, kWords, close.data(), kWords, targets}, expected.data(), 1);
+    k().cross_entropy({kRows, kWords, apart.data(), kRow, targets}, losses.data(), 1);
+    EXPECT_EQ(losses, expected);
+    for (std::size_t i = 0; i < apart.size(); ++i) {
+        const std::size_t row = i / kRow, word = i % kRow;
+        EXPECT_EQ(apart[i], word < kWords ? close[row * kWords + word] : 0) << i;
+    }
 }
 
 // Two positions of one token add up, and so do two rows of one position.
