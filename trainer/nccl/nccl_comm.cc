@@ -136,9 +136,8 @@ Result<void> NcclComm::split_from(NcclComm& parent, int color, int rank, const A
                                 &config);
     }
     if (auto done = parent.settle(begun, alive); !done) return done;
-    // The parent's part is done. The new communicator is still being set up; with color -1 there is
-    // none.
-    return comm_ ? settle(nccl::in_progress, alive) : Result<void>();
+    // With color -1 there is none.
+    return comm_ ? settle(begun, alive) : Result<void>();
 }
 
 Result<void> NcclComm::launch(const Operation& operation, const Alive& alive) {
@@ -245,16 +244,24 @@ nccl::ResultCode NcclComm::call_pairwise(const Operation& o) {
     return good(first) ? end : first;
 }
 
-// Polls until NCCL has accepted its last call. The data may still be on their way.
-Result<void> NcclComm::settle(nccl::ResultCode result, const Alive& alive) {
-    while (result == nccl::in_progress) {
+// Polls until NCCL has accepted its last call. The data may still be on their way. What the call
+// returned does not tell: ncclCommSplit returns the state of the new communicator, and the parent
+// refuses its next call until its own state says that the split is over.
+Result<void> NcclComm::settle(nccl::ResultCode begun, const Alive& alive) {
+    nccl::ResultCode state = begun;
+    while (state == nccl::success || state == nccl::in_progress) {
+        {
+            std::lock_guard inside(mutex_);
+            if (aborted_) return closed();
+            if (nccl_.CommGetAsyncError(comm_, &state) != nccl::success)
+                state = nccl::internal_error;
+        }
+        if (state == nccl::success) return {};
+        if (state != nccl::in_progress) break;
         if (auto still = alive(); !still) return still;
         std::this_thread::sleep_for(microseconds(50));
-        std::lock_guard inside(mutex_);
-        if (aborted_) return closed();
-        if (nccl_.CommGetAsyncError(comm_, &result) != nccl::success) result = nccl::internal_error;
     }
-    return result == nccl::success ? Result<void>() : error_of(result);
+    return error_of(state);
 }
 
 std::optional<Error> NcclComm::async_error() {

@@ -70,7 +70,7 @@ class NcclComm : public std::enable_shared_from_this<NcclComm> {
   private:
     nccl::ResultCode call(const Operation& operation);
     nccl::ResultCode call_pairwise(const Operation& operation);
-    Result<void> settle(nccl::ResultCode result, const Alive& alive);
+    Result<void> settle(nccl::ResultCode begun, const Alive& alive);
     bool finalized();
     Error error_of(nccl::ResultCode result) const;
 

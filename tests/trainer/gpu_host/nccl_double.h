@@ -23,6 +23,7 @@ struct NcclFaults {
     int returns_late_at = 0;   // this call returns only after `late`, or after an abort
     std::chrono::milliseconds late{0};
     bool split_fails = false;  // ncclCommSplit is refused
+    int busy = 0;              // a communicator is busy after each call for so many polls, less one
 };
 NcclFaults& nccl_faults();
 
