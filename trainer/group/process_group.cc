@@ -37,6 +37,8 @@ Result<Operation> ProcessGroup::numbered(const Operation& operation) {
     if (auto good = check(operation, rank(), size()); !good) return good.error();
     if (auto end = over()) return *end;
     Operation own = operation;
+    // The average over one rank is the sum over it, for which a backend has nothing to do in place.
+    if (size() == 1 && own.op == ReduceOp::avg) own.op = ReduceOp::sum;
     own.sequence = operation.is_collective() ? ++sequence_ : ++pairwise_;
     if (!own.is_collective()) return own;
     if (auto good = check_launch(own); !good) return good.error();

@@ -207,14 +207,14 @@ ResultCode misbehave(CommHandle comm, int number, GpuStream stream, bool& hangs)
     return nccl::success;
 }
 
-void note(CommHandle comm, Collective kind, std::size_t count) {
+void note(CommHandle comm, Collective kind, std::size_t count, int op) {
     Operation o;
     o.kind = kind;
     o.in = o.out = {nullptr, count, DataType::uint8};
     std::string text = describe(o);
     std::lock_guard lock(log_mutex);
     launches.push_back(std::to_string(comm->size) + ": " + text.substr(0, text.find(" number")) +
-                       " of " + std::to_string(count));
+                       " of " + std::to_string(count) + (op == nccl::avg ? ", avg" : ""));
 }
 
 // Refused like a call of the real one before the last call was over.
@@ -228,7 +228,7 @@ ResultCode collective(Collective kind, const void* in, void* out, std::size_t co
                       int op, int root, CommHandle comm, GpuStream stream) {
     if (!takes_a_call(comm)) return nccl::invalid_argument;
     const int number = ++calls;
-    note(comm, kind, count);
+    note(comm, kind, count, op);
     bool hangs = false;
     (void)misbehave(comm, number, stream, hangs);
     if (hangs) return nccl::success;

@@ -27,7 +27,7 @@ struct NcclFaults {
 };
 NcclFaults& nccl_faults();
 
-// The calls that were given to communicators, in their order: "1: all_reduce of 10". The first
+// The calls that were given to communicators, in their order: "1: all_reduce of 10, avg". The first
 // number is the communicator's size.
 std::vector<std::string> nccl_launches();
 
