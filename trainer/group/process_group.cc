@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "trainer/group/guarded_store.h"
+#include "trainer/group/left_until.h"
 
 namespace ddprun::trainer {
 namespace {
@@ -12,13 +13,6 @@ namespace {
 // Keys in the group's store.
 constexpr char kMonitored[] = "group/monitored/";  // + sequence / rank
 using Clock = std::chrono::steady_clock;
-
-// At least 1 ms: a key that is already there can still be read after the deadline.
-std::chrono::milliseconds left_until(Clock::time_point deadline) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-    return std::max(left, std::chrono::milliseconds(1));
-}
 
 }  // namespace
 

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <thread>
 
+#include "trainer/group/left_until.h"
+
 namespace ddprun::trainer {
 namespace {
 
@@ -59,7 +61,7 @@ Error closed() { return Error(ErrorCode::closed, "the communicator was aborted")
 
 // NCCL's ranks find each other by an id of 128 bytes, which one of them makes.
 Result<nccl::UniqueId> unique_id(const nccl::Functions& nccl, Store& store, int rank,
-                                 milliseconds timeout) {
+                                 Clock::time_point deadline) {
     nccl::UniqueId id;
     if (rank == 0) {
         if (auto r = nccl.GetUniqueId(&id); r != nccl::success)
@@ -68,8 +70,9 @@ Result<nccl::UniqueId> unique_id(const nccl::Functions& nccl, Store& store, int 
         if (auto done = store.set(kUniqueId, bytes); !done) return done.error();
         return id;
     }
-    auto bytes = store.get(kUniqueId, timeout);
-    if (!bytes) return bytes.error();
+    auto bytes = store.get(kUniqueId, left_until(deadline));
+    if (!bytes)
+        return Error(bytes.error().code(), "rank 0 gave no NCCL id: " + bytes.error().sentence());
     if (bytes->size() != sizeof id.internal) {
         return Error(ErrorCode::malformed,
                      "NCCL's id in the store has " + std::to_string(bytes->size()) +
@@ -117,9 +120,9 @@ Result<void> NcclComm::prepare(GpuPriority priority) {
     return {};
 }
 
-Result<void> NcclComm::connect(Store& store, int rank, int size, milliseconds timeout,
+Result<void> NcclComm::connect(Store& store, int rank, int size, Clock::time_point deadline,
                                const Alive& alive) {
-    auto id = unique_id(nccl_, store, rank, timeout);
+    auto id = unique_id(nccl_, store, rank, deadline);
     if (!id) return id.error();
     size_ = size;
     nccl::Config config = configuration();
