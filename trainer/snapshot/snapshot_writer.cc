@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <optional>
 #include <span>
 
 #include "trainer/gpu/gpu.h"
+#include "trainer/group/guarded_store.h"
 
 namespace ddprun::trainer {
 
@@ -19,6 +21,9 @@ struct SnapshotWriter::Slot {
 };
 
 namespace {
+
+// A living rank says this soon what it knows of a small snapshot.
+constexpr auto kLastWord = std::chrono::seconds(1);
 
 // Adds the time of its life to a sum.
 class TimeAdded {
@@ -68,14 +73,18 @@ CopyTensor copy_from_gpu() {
 SnapshotWriter::SnapshotWriter(const Context& context, std::unique_ptr<Store> store,
                                SnapshotFolder folder, FolderClaim claim, WriterOptions options)
     : context_(context),
-      store_(std::move(store)),
+      store_(
+          std::make_unique<GuardedStore>(std::move(store), [this] { return waits_no_longer(); })),
       claim_(std::move(claim)),
       folder_(std::move(folder)),
       options_(std::move(options)),
       slots_{std::make_unique<Slot>(), std::make_unique<Slot>()} {}
 
 // Finishes the queued snapshots first: their tasks use the other members.
-SnapshotWriter::~SnapshotWriter() { queue_.stop(); }
+SnapshotWriter::~SnapshotWriter() {
+    if (std::uncaught_exceptions() > 0) leave_by_ = Clock::now() + kLastWord;
+    queue_.stop();
+}
 
 Result<std::unique_ptr<SnapshotWriter>> SnapshotWriter::make(const Context& context,
                                                              const Store& store,

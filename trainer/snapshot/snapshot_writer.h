@@ -18,6 +18,10 @@
 // snapshot fails on all ranks, and its files are removed. A rank that cannot learn the result,
 // because rank 0 is gone, removes nothing: the snapshot may be complete.
 //
+// The destructor finishes what was saved. Where an exception destroys the writer, the training has
+// failed, and another rank may be dead: then this rank waits for the others one second at most. So
+// the restart does not wait for the time-out of a snapshot that cannot become complete.
+//
 // A job may have several writers, for example for its latest and its best snapshots. Each has a
 // folder of its own, and all ranks make them in the same order.
 //
@@ -27,6 +31,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -97,6 +102,7 @@ class SnapshotWriter {
     struct Slot;
     SnapshotWriter(const Context& context, std::unique_ptr<Store> store, SnapshotFolder folder,
                    FolderClaim claim, WriterOptions options);
+    bool waits_no_longer() const { return std::chrono::steady_clock::now() > leave_by_.load(); }
     Result<void> take_in(Slot& slot, const std::vector<TensorView>& tensors, const SaveJob& job);
     Result<void> write(Slot& slot, SaveJob& job, const Result<void>& copied);
     Result<void> write_and_agree(Slot& slot, SaveJob& job, const Result<void>& copied);
@@ -117,7 +123,10 @@ class SnapshotWriter {
     Result<void> await(Slot& slot);
 
     const Context context_;
-    const std::unique_ptr<Store> store_;
+    // When the waits for other ranks end, whatever their time-outs.
+    std::atomic<std::chrono::steady_clock::time_point> leave_by_{
+        std::chrono::steady_clock::time_point::max()};
+    const std::unique_ptr<Store> store_;  // whose waits end then
     const FolderClaim claim_;
     SnapshotFolder folder_;
     const WriterOptions options_;
