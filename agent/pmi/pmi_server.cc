@@ -28,13 +28,17 @@ UniqueFd Server::open(int index) {
     return socket->open();
 }
 
+void Server::finish(int index) {
+    if (const auto& socket = sockets_.at(static_cast<std::size_t>(index))) socket->finish();
+}
+
 void Server::carry_out(Desk::Outcome outcome) {
     for (const Desk::Answer& answer : outcome.answers)
         if (const auto& socket = sockets_.at(static_cast<std::size_t>(answer.index)))
             socket->send(answer.text);
     if (outcome.round) rounds_.begin(std::move(*outcome.round));
     if (!outcome.fault) return;
-    sockets_.at(static_cast<std::size_t>(outcome.fault->index))->close();
+    sockets_.at(static_cast<std::size_t>(outcome.fault->index))->stop();
     end_(*outcome.fault);
 }
 

@@ -33,6 +33,8 @@ class Server {
     // The worker's end of its socket, once for each worker; none if no descriptors are left. Close
     // it when the worker has been requested.
     UniqueFd open(int index);
+    // The worker has exited: takes what it has asked before. It may be ended by that (End).
+    void finish(int index);
     // Its program has called MPI_Finalize: another one of this worker would find no PMI.
     bool has_finalized(int index) const { return desk_.has_finalized(index); }
 

@@ -35,12 +35,16 @@ class Socket {
     // left. Close it (destroy it) when the worker has been requested.
     UniqueFd open();
     void send(std::string_view line);  // without its newline
-    // Nothing is read or sent any more.
-    void close();
+    // Nothing is read or sent any more. The connection stays: a worker that waits for an answer is
+    // ended by ddprun's signal, and not, with another reason, by a connection that breaks.
+    void stop();
+    // The worker has exited: takes what it has written before, and stops.
+    void finish();
 
   private:
     void await();
     std::size_t take_some();
+    std::size_t read_once();  // bytes that were there
     void take_lines();
     void flush();
     void fault(const std::string& why);
@@ -51,7 +55,7 @@ class Socket {
     OnFault on_fault_;
     std::string read_;    // not yet a line
     std::string unread_;  // by the worker
-    bool writing_ = false, closed_ = false;
+    bool writing_ = false, stopped_ = false;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

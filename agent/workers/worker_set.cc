@@ -39,8 +39,10 @@ struct WorkerSet::Worker : WorkerProcess {
     Time started{};
     std::string error_file;
     std::string sent_signal;  // why it got a signal outside a stop
-    int asked_code = 0;       // it has called MPI_Abort with it, and is killed
-    bool aborted = false;     // it was to write its functions before its end
+    // ddprun ends it for what it said on its PMI descriptor: with this, even if the process leaves
+    // in another way before the signal comes.
+    std::optional<int> wait_status;
+    bool aborted = false;  // it was to write its functions before its end
     std::unique_ptr<WorkerOutput> output;
     ProgressPipe progress;
 };
@@ -117,7 +119,8 @@ void WorkerSet::serve_pmi() {
         loop_, node_place_, turns_,
         [this](const pmi::Desk::Fault& fault) {
             Worker& worker = *workers_.at(static_cast<std::size_t>(fault.index));
-            worker.asked_code = fault.exit_code;
+            worker.wait_status = fault.exit_code != 0 ? W_EXITCODE(fault.exit_code, 0) : SIGKILL;
+            worker.sent_signal = fault.why;
             if (worker.lives()) signal_one(worker.pid, SIGKILL, fault.why);
         },
         [this](const std::string& line) { warn_(Error(ErrorCode::unavailable, line)); });
@@ -262,16 +265,17 @@ std::vector<rendezvous::WorkerOutcome> WorkerSet::living(const std::vector<int>&
     return found;
 }
 
-// The worker may have written progress and output just before its end, so both pipes are emptied
-// first. The error file is read only for a failure.
+// The worker may have written just before its end, so all that it can write to is emptied first.
+// The error file is read only for a failure.
 bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {
     for (auto& worker : workers_) {
         if (worker->pid != pid || worker->ended) continue;
         worker->ended = true;
         worker->progress.finish();
         worker->output->settle();
-        if (worker->asked_code != 0) wait_status = W_EXITCODE(worker->asked_code, 0);
-        DeathFacts facts = facts_of(*worker, from_wait_status(wait_status), at);
+        if (pmi_) pmi_->finish(worker->index);
+        DeathFacts facts =
+            facts_of(*worker, from_wait_status(worker->wait_status.value_or(wait_status)), at);
         failed_ |= facts.status.failed();
         if (pmi_ && facts.status.signal == SIGPIPE && pmi_->has_finalized(worker->index))
             warn_(Error(ErrorCode::closed,

@@ -2,9 +2,10 @@
 """What a user feels of a restart: an unmodified DDP script, from the crash of a rank to the first resumed step, in
 phases.
 
-Four Gloo ranks ($RANKS), a snapshot after each step. Rank 1 kills itself in each generation but the last. Subjects:
-torchrun, and ddprun with cold and with warm starts. $PT_PYTHON is a Python with torch. Also the first step of a job
-from the launcher's exec, and the memory (PSS) of all processes of the node after 50 steps.
+Four Gloo ranks ($RANKS), a snapshot after each step. $DEVICE says where the model is: "cpu", or "cuda", then all ranks
+share one GPU. Rank 1 kills itself in each generation but the last. Subjects: torchrun, and ddprun with cold and with
+warm starts. $PT_PYTHON is a Python with torch. Also the first step of a job from the launcher's exec, and the memory
+(PSS) of all processes of the node after 50 steps.
 """
 import json
 import os
@@ -35,10 +36,11 @@ noted["imports"] = time.time()
 dist.init_process_group("gloo")
 noted["process group"] = time.time()
 rank, generation = dist.get_rank(), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
-model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 8))
+device = os.environ.get("DEVICE", "cpu")
+model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 8)).to(device)
 optimizer, first = torch.optim.AdamW(model.parameters()), 0
 if os.path.exists(folder + "/snapshot.pt"):
-    saved = torch.load(folder + "/snapshot.pt", weights_only=True)
+    saved = torch.load(folder + "/snapshot.pt", weights_only=True, map_location=device)
     model.load_state_dict(saved["model"]), optimizer.load_state_dict(saved["optimizer"])
     first = saved["step"] + 1
 parallel = DistributedDataParallel(model)
@@ -48,7 +50,7 @@ progress = os.fdopen(int(os.environ["DDPRUN_PROGRESS_FD"]), "w", 1) if "DDPRUN_P
 last = first + (50 if generation in (0, crashes) else 5)
 for step in range(first, last):
     optimizer.zero_grad()
-    parallel(torch.ones(32, 64) * (rank + 1)).square().mean().backward()
+    parallel(torch.ones(32, 64, device=device) * (rank + 1)).square().mean().backward()
     optimizer.step()
     noted.setdefault("first step", time.time())
     if progress:

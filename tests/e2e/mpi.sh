@@ -89,7 +89,7 @@ expect_times 'sum 0 at 0 of 1$' 2
 run 60 --standalone --nproc-per-node=1 "$program" sum
 expect_not_in "$work/run.err" 'pmi'
 
-say "a worker that sends something else, floods or does not read is ended, with the reason"
+say "a worker that sends something else, floods, does not read or leaves itself is ended, with the reason"
 cat >"$work/wrong.py" <<'PYTHON'
 import os
 import sys
@@ -100,6 +100,9 @@ if how == "stranger":
     os.write(fd, b"GET / HTTP/1.1\n")
 elif how == "long":
     os.write(fd, b"cmd=put " + b"x" * 100000)
+elif how == "leaves":
+    os.write(fd, b"cmd=get_maxes\ncmd=abort exitcode=0\n")
+    os._exit(0)
 elif how == "deaf":
     while True:
         os.write(fd, b"cmd=get_maxes\n" * 100)
@@ -108,7 +111,8 @@ import time
 
 time.sleep(300)
 PYTHON
-for case in "stranger:does not speak PMI-1" "long:a line of more than 4096 bytes" "deaf:does not read the answers"; do
+for case in "stranger:does not speak PMI-1" "long:a line of more than 4096 bytes" "deaf:does not read the answers" \
+    "leaves:MPI_Abort with exit code 0"; do
     run 60 --standalone --nproc-per-node=2 --pmi --max-restarts=0 python3 "$work/wrong.py" "${case%%:*}"
     expect_code 137
     expect_in "$work/run.err" "${case#*:}"

@@ -20,7 +20,7 @@ Result<std::unique_ptr<ProcessGroup>> make_process_group(const Context& context,
     if (!own) return own.error();
     auto backend = agree_on_backend(context, **own, options, deadline);
     if (!backend) return backend.error();
-    return *backend == Backend::nccl ? make_nccl_group(context, std::move(*own), options)
+    return *backend == Backend::nccl ? make_nccl_group(context, std::move(*own), options, deadline)
                                      : make_gloo_group(context, std::move(*own), options, deadline);
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "trainer/gpu/gpu.h"
+#include "trainer/group/left_until.h"
 #include "trainer/nccl/process_group_nccl.h"
 
 namespace ddprun::trainer {
@@ -22,13 +23,6 @@ std::string own_gpu(const Context& context, Backend wanted) {
 }
 
 using Clock = std::chrono::steady_clock;
-
-// At least 1 ms: a word that is there already can still be read after the deadline.
-std::chrono::milliseconds left_until(Clock::time_point deadline) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-    return std::max(left, std::chrono::milliseconds(1));
-}
 
 // Rank 0 only: reads the offers of all ranks and applies the rule.
 Result<BackendChoice> choose(const Context& context, Store& store, Clock::time_point deadline) {

@@ -3,6 +3,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <map>
+#include <mutex>
+#include <vector>
+
 #include "trainer/gpu/cuda_checked.h"
 #include "trainer/gpu/gpu_kernels.h"
 #include "trainer/gpu/gpu_math.h"
@@ -11,6 +15,62 @@ namespace ddprun::trainer {
 
 GpuStream gpu_legacy_stream() { return cudaStreamLegacy; }
 GpuStream gpu_thread_stream() { return cudaStreamPerThread; }
+
+std::uint64_t gpu_stream_number(GpuStream stream) {
+#if CUDART_VERSION >= 12000
+    // CUDA counts from 0 on.
+    unsigned long long number = 0;
+    return cudaStreamGetId(stream, &number) == cudaSuccess ? number + 1 : 0;
+#else
+    (void)stream;
+    return 0;
+#endif
+}
+
+namespace {
+
+// Making and destroying an event takes as long as all else that is done with it, so events are used
+// again. Each GPU has its own. Any thread.
+class EventPool {
+  public:
+    // Never destroyed: events may be given back while the process ends.
+    static EventPool& get() {
+        static auto* const pool = new EventPool;
+        return *pool;
+    }
+    // Of the current GPU.
+    Result<std::shared_ptr<CUevent_st>> take() {
+        const int gpu = gpu_current();
+        cudaEvent_t event = take_unused(gpu);
+        if (!event) {
+            // The event only orders streams. Without timing it is cheaper.
+            auto made =
+                checked(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "a CUDA event");
+            if (!made) return made.error();
+        }
+        return std::shared_ptr<CUevent_st>(event,
+                                           [gpu](cudaEvent_t e) { get().give_back(gpu, e); });
+    }
+
+  private:
+    cudaEvent_t take_unused(int gpu) {
+        std::lock_guard lock(mutex_);
+        auto& unused = unused_[gpu];
+        if (unused.empty()) return nullptr;
+        cudaEvent_t event = unused.back();
+        unused.pop_back();
+        return event;
+    }
+    void give_back(int gpu, cudaEvent_t event) {
+        std::lock_guard lock(mutex_);
+        unused_[gpu].push_back(event);
+    }
+
+    std::mutex mutex_;
+    std::map<int, std::vector<cudaEvent_t>> unused_;  // by GPU
+};
+
+}  // namespace
 
 Result<OwnGpuStream> OwnGpuStream::make(GpuPriority priority) {
     // For CUDA the smallest number is the highest priority, and 0 the normal one.
@@ -30,13 +90,11 @@ Result<OwnGpuStream> OwnGpuStream::make(GpuPriority priority) {
 void OwnGpuStream::Destroy::operator()(GpuStream stream) const { (void)cudaStreamDestroy(stream); }
 
 Result<GpuEvent> GpuEvent::record(GpuStream stream) {
-    cudaEvent_t event = nullptr;
-    // The event only orders streams. Without timing it is cheaper.
-    auto done = checked(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "a CUDA event");
-    if (!done) return done.error();
+    auto event = EventPool::get().take();
+    if (!event) return event.error();
     GpuEvent made;
-    made.event_.reset(event, [](cudaEvent_t e) { (void)cudaEventDestroy(e); });
-    done = checked(cudaEventRecord(event, stream), "a CUDA event");
+    made.event_ = std::move(*event);
+    auto done = checked(cudaEventRecord(made.event_.get(), stream), "a CUDA event");
     if (!done) return done.error();
     return made;
 }

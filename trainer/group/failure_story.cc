@@ -5,6 +5,8 @@
 #include <chrono>
 #include <vector>
 
+#include "trainer/group/left_until.h"
+
 namespace ddprun::trainer {
 namespace {
 
@@ -19,13 +21,6 @@ constexpr auto kOthersSay = std::chrono::milliseconds(1000);
 constexpr auto kIfThere = std::chrono::milliseconds(1);
 
 using Clock = std::chrono::steady_clock;
-
-// At least 1 ms: a key that is already there can still be read after the deadline.
-std::chrono::milliseconds left_until(Clock::time_point deadline) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-    return std::max(left, std::chrono::milliseconds(1));
-}
 
 // A call between two ranks has a count of its own, so comparing numbers would mislead.
 bool is_pairwise(const Opinion& opinion) {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "trainer/group/guarded_store.h"
+#include "trainer/group/left_until.h"
 
 namespace ddprun::trainer {
 namespace {
@@ -12,13 +13,6 @@ namespace {
 // Keys in the group's store.
 constexpr char kMonitored[] = "group/monitored/";  // + sequence / rank
 using Clock = std::chrono::steady_clock;
-
-// At least 1 ms: a key that is already there can still be read after the deadline.
-std::chrono::milliseconds left_until(Clock::time_point deadline) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-    return std::max(left, std::chrono::milliseconds(1));
-}
 
 }  // namespace
 
@@ -37,6 +31,8 @@ Result<Operation> ProcessGroup::numbered(const Operation& operation) {
     if (auto good = check(operation, rank(), size()); !good) return good.error();
     if (auto end = over()) return *end;
     Operation own = operation;
+    // The average over one rank is the sum over it, for which a backend has nothing to do in place.
+    if (size() == 1 && own.op == ReduceOp::avg) own.op = ReduceOp::sum;
     own.sequence = operation.is_collective() ? ++sequence_ : ++pairwise_;
     if (!own.is_collective()) return own;
     if (auto good = check_launch(own); !good) return good.error();

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <thread>
 
+#include "trainer/group/left_until.h"
+
 namespace ddprun::trainer {
 namespace {
 
@@ -59,7 +61,7 @@ Error closed() { return Error(ErrorCode::closed, "the communicator was aborted")
 
 // NCCL's ranks find each other by an id of 128 bytes, which one of them makes.
 Result<nccl::UniqueId> unique_id(const nccl::Functions& nccl, Store& store, int rank,
-                                 milliseconds timeout) {
+                                 Clock::time_point deadline) {
     nccl::UniqueId id;
     if (rank == 0) {
         if (auto r = nccl.GetUniqueId(&id); r != nccl::success)
@@ -68,8 +70,9 @@ Result<nccl::UniqueId> unique_id(const nccl::Functions& nccl, Store& store, int 
         if (auto done = store.set(kUniqueId, bytes); !done) return done.error();
         return id;
     }
-    auto bytes = store.get(kUniqueId, timeout);
-    if (!bytes) return bytes.error();
+    auto bytes = store.get(kUniqueId, left_until(deadline));
+    if (!bytes)
+        return Error(bytes.error().code(), "rank 0 gave no NCCL id: " + bytes.error().sentence());
     if (bytes->size() != sizeof id.internal) {
         return Error(ErrorCode::malformed,
                      "NCCL's id in the store has " + std::to_string(bytes->size()) +
@@ -117,9 +120,9 @@ Result<void> NcclComm::prepare(GpuPriority priority) {
     return {};
 }
 
-Result<void> NcclComm::connect(Store& store, int rank, int size, milliseconds timeout,
+Result<void> NcclComm::connect(Store& store, int rank, int size, Clock::time_point deadline,
                                const Alive& alive) {
-    auto id = unique_id(nccl_, store, rank, timeout);
+    auto id = unique_id(nccl_, store, rank, deadline);
     if (!id) return id.error();
     size_ = size;
     nccl::Config config = configuration();
@@ -136,9 +139,8 @@ Result<void> NcclComm::split_from(NcclComm& parent, int color, int rank, const A
                                 &config);
     }
     if (auto done = parent.settle(begun, alive); !done) return done;
-    // The parent's part is done. The new communicator is still being set up; with color -1 there is
-    // none.
-    return comm_ ? settle(nccl::in_progress, alive) : Result<void>();
+    // With color -1 there is none.
+    return comm_ ? settle(begun, alive) : Result<void>();
 }
 
 Result<void> NcclComm::launch(const Operation& operation, const Alive& alive) {
@@ -245,16 +247,24 @@ nccl::ResultCode NcclComm::call_pairwise(const Operation& o) {
     return good(first) ? end : first;
 }
 
-// Polls until NCCL has accepted its last call. The data may still be on their way.
-Result<void> NcclComm::settle(nccl::ResultCode result, const Alive& alive) {
-    while (result == nccl::in_progress) {
+// Polls until NCCL has accepted its last call. The data may still be on their way. What the call
+// returned does not tell: ncclCommSplit returns the state of the new communicator, and the parent
+// refuses its next call until its own state says that the split is over.
+Result<void> NcclComm::settle(nccl::ResultCode begun, const Alive& alive) {
+    nccl::ResultCode state = begun;
+    while (state == nccl::success || state == nccl::in_progress) {
+        {
+            std::lock_guard inside(mutex_);
+            if (aborted_) return closed();
+            if (nccl_.CommGetAsyncError(comm_, &state) != nccl::success)
+                state = nccl::internal_error;
+        }
+        if (state == nccl::success) return {};
+        if (state != nccl::in_progress) break;
         if (auto still = alive(); !still) return still;
         std::this_thread::sleep_for(microseconds(50));
-        std::lock_guard inside(mutex_);
-        if (aborted_) return closed();
-        if (nccl_.CommGetAsyncError(comm_, &result) != nccl::success) result = nccl::internal_error;
     }
-    return result == nccl::success ? Result<void>() : error_of(result);
+    return error_of(state);
 }
 
 std::optional<Error> NcclComm::async_error() {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -37,9 +38,9 @@ class NcclComm : public std::enable_shared_from_this<NcclComm> {
     Result<void> prepare(GpuPriority priority);
 
     // Connects to the other ranks. Rank 0 makes NCCL's id and puts it into the store, where the
-    // others wait for it.
-    Result<void> connect(Store& store, int rank, int size, std::chrono::milliseconds timeout,
-                         const Alive& alive);
+    // others wait for it until `deadline`.
+    Result<void> connect(Store& store, int rank, int size,
+                         std::chrono::steady_clock::time_point deadline, const Alive& alive);
 
     // Makes this communicator out of a part of `parent`. Color -1: this rank is in no part. All
     // ranks of the parent call it.
@@ -70,7 +71,7 @@ class NcclComm : public std::enable_shared_from_this<NcclComm> {
   private:
     nccl::ResultCode call(const Operation& operation);
     nccl::ResultCode call_pairwise(const Operation& operation);
-    Result<void> settle(nccl::ResultCode result, const Alive& alive);
+    Result<void> settle(nccl::ResultCode begun, const Alive& alive);
     bool finalized();
     Error error_of(nccl::ResultCode result) const;
 

@@ -58,13 +58,13 @@ class NcclGroup final : public ProcessGroup {
         return comm_->registered(memory, bytes);
     }
 
-    // Connects the communicator by `join`, then starts the watch.
+    // Connects the communicator by `join` until `deadline`, then starts the watch.
     Result<void> connect(const std::function<Result<void>(NcclComm&, const NcclComm::Alive&)>& join,
-                         const std::function<bool()>& failed_elsewhere) {
+                         const std::function<bool()>& failed_elsewhere,
+                         Clock::time_point deadline) {
         const GpuTurn turn(gpu_);
         if (!turn.chosen()) return turn.chosen();
         if (auto done = comm_->prepare(options().priority); !done) return done;
-        const auto deadline = Clock::now() + timeout();
         auto neighbours = Neighbours::connect(context(), store(), deadline);
         if (!neighbours) return neighbours.error();
         auto own = store().another("");
@@ -96,12 +96,13 @@ class NcclGroup final : public ProcessGroup {
         return {};
     }
 
-    Result<void> connect_to_all(const std::function<bool()>& failed_elsewhere) {
+    Result<void> connect_to_all(const std::function<bool()>& failed_elsewhere,
+                                Clock::time_point deadline) {
         return connect(
-            [this](NcclComm& comm, const NcclComm::Alive& alive) {
-                return comm.connect(store(), rank(), size(), timeout(), alive);
+            [&](NcclComm& comm, const NcclComm::Alive& alive) {
+                return comm.connect(store(), rank(), size(), deadline, alive);
             },
-            failed_elsewhere);
+            failed_elsewhere, deadline);
     }
 
     using ProcessGroup::fail;
@@ -146,10 +147,10 @@ class NcclGroup final : public ProcessGroup {
             return comm.split_from(*comm_, color, rank(), alive);
         };
         const auto parent_failed = [this] { return watch_->ending() || story().elsewhere(); };
+        const auto deadline = Clock::now() + timeout();
         if (color < 0) {
             // No part, no neighbours; but NCCL wants the call.
             const GpuTurn turn(gpu_);
-            const auto deadline = Clock::now() + timeout();
             auto done = join(*part->comm_, [&]() -> Result<void> {
                 if (Clock::now() > deadline)
                     return Error(ErrorCode::timed_out, "the split was not over in time");
@@ -158,7 +159,7 @@ class NcclGroup final : public ProcessGroup {
             if (!done) return done.error();
             return std::unique_ptr<ProcessGroup>();
         }
-        if (auto done = part->connect(join, parent_failed); !done) return done.error();
+        if (auto done = part->connect(join, parent_failed, deadline); !done) return done.error();
         return std::unique_ptr<ProcessGroup>(std::move(part));
     }
 
@@ -257,7 +258,8 @@ bool nccl_loads(std::string* why) {
 
 Result<std::unique_ptr<ProcessGroup>> make_nccl_group(const Context& context,
                                                       std::unique_ptr<Store> store,
-                                                      const GroupOptions& options) {
+                                                      const GroupOptions& options,
+                                                      Clock::time_point deadline) {
     // Which GPU is this worker's depends on how many of them the launcher lets it see.
     const int gpu = context.gpu_index(gpu_count());
     if (gpu < 0) return Error(ErrorCode::unavailable, "NCCL needs a GPU: " + gpu_state() + " here");
@@ -270,7 +272,7 @@ Result<std::unique_ptr<ProcessGroup>> make_nccl_group(const Context& context,
     GuardedStore& guard = *guarded;
     auto group = std::make_unique<NcclGroup>(context, std::move(guarded), options, **nccl, gpu,
                                              std::make_shared<std::mutex>());
-    if (auto done = group->connect_to_all(failed_elsewhere); !done)
+    if (auto done = group->connect_to_all(failed_elsewhere, deadline); !done)
         return group->fail({std::nullopt, "connecting", done.error(), -1});
     guard.release();
     return std::unique_ptr<ProcessGroup>(std::move(group));

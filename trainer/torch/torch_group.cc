@@ -12,6 +12,7 @@
 
 #include "base/system/no_pipe_signal.h"
 #include "trainer/choice/backend_choice.h"
+#include "trainer/group/left_until.h"
 #include "trainer/group/queued_group.h"
 #include "trainer/nccl/process_group_nccl.h"
 #include "trainer/torch/loss_watch.h"
@@ -27,12 +28,6 @@ using Made = Result<std::unique_ptr<ProcessGroup>>;
 constexpr char kHere[] = "torch/here/";   // + rank: this rank has come
 constexpr char kPlace[] = "torch/place";  // the prefix of c10d's keys
 constexpr char kEnds[] = "torch/ends/";   // + rank: the near ends of its connections
-
-std::chrono::milliseconds left_until(Clock::time_point deadline) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-    return std::max(left, std::chrono::milliseconds(1));
-}
 
 class TorchGroup final : public QueuedGroup {
   public:
@@ -244,15 +239,16 @@ class TorchGroup final : public QueuedGroup {
 
 Result<std::unique_ptr<ProcessGroup>> make_torch_group(const Context& context, Store& store,
                                                        const GroupOptions& options) {
+    const auto deadline = Clock::now() + options.timeout;
     CallTeller teller;
     const CallTeller::Call told(teller, kMeetingCall, 0);
     const auto number = next_of_kind(store, "group", context.rank);
     if (!number) return number.error();
     auto own = store.another("group/" + std::to_string(*number));
     if (!own) return own.error();
-    auto backend = agree_on_backend(context, **own, options, Clock::now() + options.timeout);
+    auto backend = agree_on_backend(context, **own, options, deadline);
     if (!backend) return backend.error();
-    return *backend == Backend::nccl ? make_nccl_group(context, std::move(*own), options)
+    return *backend == Backend::nccl ? make_nccl_group(context, std::move(*own), options, deadline)
                                      : TorchGroup::make(context, std::move(*own), options);
 }
 

@@ -115,6 +115,8 @@ Result<void> gpu_zero(void* memory, std::size_t bytes, GpuStream stream) {
 GpuStream gpu_legacy_stream() { return Device::legacy(); }
 GpuStream gpu_thread_stream() { return Device::of_thread(); }
 
+std::uint64_t gpu_stream_number(GpuStream stream) { return Device::get().number_of(stream); }
+
 Result<OwnGpuStream> OwnGpuStream::make(GpuPriority) {
     OwnGpuStream made;
     made.stream_.reset(Device::get().make_stream(false));
@@ -170,8 +172,9 @@ Result<void> gpu_clip(void* values, GpuFloat type, std::size_t count, const doub
 Result<void> gpu_divide(void* values, GpuFloat type, std::size_t count, double by,
                         GpuStream stream) {
     const DataType t = type_of(type);
-    give(stream, "dividing", {writes(values, count * size_of(t))},
-         [=] { divide({values, count, t}, by); });
+    give(stream, "dividing", {writes(values, count * size_of(t))}, [=] {
+        divide({values, count, t}, by);
+    });
     return {};
 }
 

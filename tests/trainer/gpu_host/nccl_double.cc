@@ -17,6 +17,7 @@ namespace test {
 namespace {
 
 constexpr int kComms = 24, kRanks = 4, kSplits = 8;
+constexpr int kBusyAfterSplit = 5;
 constexpr std::size_t kBytes = std::size_t{1} << 20, kMail = std::size_t{1} << 16;
 
 // What one rank says about a call.
@@ -69,6 +70,8 @@ struct nccl::Comm {
     int slot = -1, rank = 0, size = 0;
     std::atomic<std::uint64_t> given{0};  // calls, as all ranks count them
     std::atomic<bool> aborted{false}, failed{false};
+    // How often it still says that its last call is not over. Until then it takes no other one.
+    std::atomic<int> busy{0};
     int splits = 0;
     // A part that is being made: of which communicator, in which split, by which color.
     nccl::Comm* parent = nullptr;
@@ -204,20 +207,28 @@ ResultCode misbehave(CommHandle comm, int number, GpuStream stream, bool& hangs)
     return nccl::success;
 }
 
-void note(CommHandle comm, Collective kind, std::size_t count) {
+void note(CommHandle comm, Collective kind, std::size_t count, int op) {
     Operation o;
     o.kind = kind;
     o.in = o.out = {nullptr, count, DataType::uint8};
     std::string text = describe(o);
     std::lock_guard lock(log_mutex);
     launches.push_back(std::to_string(comm->size) + ": " + text.substr(0, text.find(" number")) +
-                       " of " + std::to_string(count));
+                       " of " + std::to_string(count) + (op == nccl::avg ? ", avg" : ""));
+}
+
+// Refused like a call of the real one before the last call was over.
+bool takes_a_call(CommHandle comm) {
+    if (comm->busy > 0) return false;
+    comm->busy = faults.busy;
+    return true;
 }
 
 ResultCode collective(Collective kind, const void* in, void* out, std::size_t count, int type,
                       int op, int root, CommHandle comm, GpuStream stream) {
+    if (!takes_a_call(comm)) return nccl::invalid_argument;
     const int number = ++calls;
-    note(comm, kind, count);
+    note(comm, kind, count, op);
     bool hangs = false;
     (void)misbehave(comm, number, stream, hangs);
     if (hangs) return nccl::success;
@@ -285,8 +296,11 @@ bool resolve_part(nccl::Comm& part) {
     return true;
 }
 
+// What it returns is the state of the part, as with the real one. The parent's own comes later.
 ResultCode comm_split(CommHandle comm, int color, int, CommHandle* part, nccl::Config*) {
     if (faults.split_fails) return nccl::internal_error;
+    if (!takes_a_call(comm)) return nccl::invalid_argument;
+    comm->busy = kBusyAfterSplit;
     const int number = comm->splits++;
     comm->shared().color[number][comm->rank] = color + 2;
     *part = nullptr;
@@ -303,6 +317,7 @@ ResultCode async_error(CommHandle comm, ResultCode* error) {
     *error = nccl::in_progress;
     if (comm->failed) *error = nccl::remote_error;
     if (comm->failed || faults.never_ready || !resolve_part(*comm)) return nccl::success;
+    if (comm->busy > 0 && --comm->busy > 0) return nccl::success;
     for (int r = 0; r < comm->size; ++r)
         if (!comm->shared().joined[r]) return nccl::success;
     *error = nccl::success;
@@ -399,9 +414,12 @@ nccl::Functions functions() {
     f.Recv = receive;
     f.GetErrorString = [](ResultCode code) {
         return code == nccl::remote_error ? "remote process exited or there was a network error"
-                                          : "internal error";
+               : code == nccl::invalid_argument ? "invalid argument"
+                                                : "internal error";
     };
-    f.GetLastError = [](CommHandle) { return ""; };
+    f.GetLastError = [](CommHandle comm) {
+        return comm && comm->busy > 0 ? "the previous operation is not over" : "";
+    };
     f.MemAlloc = [](void** made, std::size_t bytes) {
         *made = *gpu_allocate(bytes);
         return nccl::success;

@@ -23,10 +23,11 @@ struct NcclFaults {
     int returns_late_at = 0;   // this call returns only after `late`, or after an abort
     std::chrono::milliseconds late{0};
     bool split_fails = false;  // ncclCommSplit is refused
+    int busy = 0;              // a communicator is busy after each call for so many polls, less one
 };
 NcclFaults& nccl_faults();
 
-// The calls that were given to communicators, in their order: "1: all_reduce of 10". The first
+// The calls that were given to communicators, in their order: "1: all_reduce of 10, avg". The first
 // number is the communicator's size.
 std::vector<std::string> nccl_launches();
 

@@ -139,6 +139,50 @@ TEST(NcclAsync, LaunchesAGroupAndItsPartsInOneOrder) {
     EXPECT_EQ(ends, Ends({0, 0, 0}));
 }
 
+// The average over one rank costs no kernel: NCCL has one for it, and none for a sum in place.
+TEST(NcclAsync, SumsWhereOneRankAverages) {
+    auto ends = run_ranks(1, [](const Context& context) {
+        GpuRank me(context);
+        const GpuStream stream = test::make_non_blocking_stream();
+        GpuFloats numbers(10);
+        numbers.fill(stream, 3);
+        const auto average = Operation::all_reduce(numbers.buffer(), ReduceOp::avg).on(stream);
+        if (!me.group->call(average)) return 1;
+        if (test::nccl_launches().back() != "1: all_reduce of 10") return 2;
+        return numbers.are(3, stream) && all_is_ordered() ? 0 : 3;
+    });
+    EXPECT_EQ(ends, Ends({0}));
+    ends = run_ranks(2, [](const Context& context) {
+        GpuRank me(context);
+        GpuFloats numbers(10);
+        if (!me.group->all_reduce(numbers.buffer(), ReduceOp::avg)) return 1;
+        return test::nccl_launches().back() == "2: all_reduce of 10, avg" ? 0 : 2;
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+// NCCL may say that a call succeeded while its communicator is not ready for the next one: after a
+// split, which all ranks of the parent take part in, and after any other call.
+TEST(NcclAsync, MakesNoCallBeforeTheLastOneIsOver) {
+    for (int busy : {0, 5}) {
+        auto ends = run_ranks(2, [busy](const Context& context) {
+            GpuRank me(context);
+            test::nccl_faults().busy = busy;
+            GpuFloats numbers(10);
+            for (int color : {0, context.rank.value, context.rank.value - 1}) {
+                auto part = me.group->split(color);
+                if (!part) return std::fprintf(stderr, "%s\n", part.error().sentence().c_str());
+                for (int i = 0; i < 3; ++i) {
+                    if (!me.group->all_reduce(numbers.buffer())) return 1;
+                    if (*part && !(*part)->all_reduce(numbers.buffer())) return 2;
+                }
+            }
+            return all_is_ordered() ? 0 : 3;
+        });
+        EXPECT_EQ(ends, Ends({0, 0})) << busy;
+    }
+}
+
 // A step in a graph: the call is captured with the kernels around it, and each replay sums anew.
 // The watch of the group looks at it all the time and breaks nothing.
 TEST(NcclAsync, IsCapturedIntoAGraph) {

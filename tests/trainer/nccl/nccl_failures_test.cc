@@ -7,6 +7,8 @@
 #include <thread>
 
 #include "tests/trainer/gpu_rank.h"
+#include "trainer/group/neighbours.h"
+#include "trainer/nccl/process_group_nccl.h"
 
 namespace ddprun::trainer {
 namespace {
@@ -66,6 +68,35 @@ TEST(NcclFailures, EndsWhenNcclIsNeverReady) {
         return expects_error(made.error(), "NCCL was not ready after 500 ms");
     });
     EXPECT_EQ(ends, Ends({0, 0, 0}));
+}
+
+// All of connecting has one deadline, and who waits for a rank names it. The time-out of the group is
+// a minute here, so whoever takes it once more is killed by the test.
+TEST(NcclFailures, ConnectsUntilOneDeadline) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        const auto deadline = std::chrono::steady_clock::now() + milliseconds(500);
+        const GroupOptions options{Backend::nccl, seconds(60), {}};
+        auto store = connect_store(context, seconds(10)).value();
+        const auto connect = [&](const std::string& place) {
+            return make_nccl_group(context, store->another(place).value(), options, deadline);
+        };
+        test::nccl_faults().never_ready = true;
+        const auto never_ready = connect("one");
+        if (never_ready || never_ready.error().code() != ErrorCode::timed_out) return 1;
+        // Rank 0 comes, and gives no id.
+        auto two = store->another("two").value();
+        const auto near = std::chrono::steady_clock::now() + seconds(20);
+        if (context.is_first()) {
+            const auto neighbours = Neighbours::connect(context, *two, near);
+            return neighbours && store->get("over", seconds(20)) ? 0 : 2;
+        }
+        const auto no_id = make_nccl_group(context, std::move(two), options,
+                                           std::chrono::steady_clock::now() + milliseconds(500));
+        if (!store->set("over", "1") || !store->add("flush", 1)) return 3;
+        if (no_id) return 4;
+        return expects_error(no_id.error(), "rank 0 gave no NCCL id");
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
 }
 
 // Five calls are under way when NCCL reports that the third one failed. The first two have

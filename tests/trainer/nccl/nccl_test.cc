@@ -2,6 +2,7 @@
 // (default one). Skipped where there is no GPU.
 #include <gmock/gmock.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "tests/trainer/ranks.h"
@@ -19,9 +20,8 @@ int wanted() {
     return text ? std::atoi(text) : 1;
 }
 
-// GPU memory that holds `values`; what it holds later.
-template <class T>
 // GPU memory that begins with these values. is() looks at what it holds later.
+template <class T>
 struct OnGpu {
     explicit OnGpu(const std::vector<T>& values)
         : count(values.size()), data(gpu_allocate(count * sizeof(T)).value()) {
@@ -42,10 +42,9 @@ struct OnGpu {
     void* data;
 };
 
-// Each rank holds twos; sums and products of them are exact in every type.
-template <class T>
 // Each rank holds twos. Their sums are exact in each type, also in 8 bits of precision, so results
-// are compared exactly.
+// are compared exactly. Says which call is wrong.
+template <class T>
 bool works(ProcessGroup& group) {
     const double ranks = group.size();
     const auto all = static_cast<std::size_t>(group.size());
@@ -54,14 +53,23 @@ bool works(ProcessGroup& group) {
     const std::vector<T> no_part(1000, zero), nothing(1000 * all, zero);
     OnGpu<T> a(part), b(part), c(part), d(part), in(part), gathered(nothing), scattered(no_part),
         exchanged(nothing), wide(whole);
-    return group.all_reduce(a.buffer()) && a.is(2 * ranks) &&
-           group.all_reduce(b.buffer(), ReduceOp::max) && b.is(2) && group.broadcast(c.buffer()) &&
-           c.is(2) && group.reduce(d.buffer(), ReduceOp::min) && d.is(2) &&
-           group.all_gather(in.buffer(), gathered.buffer()) && gathered.is(2) &&
-           group.reduce_scatter(wide.buffer(), scattered.buffer()) && scattered.is(2 * ranks) &&
-           group.gather(in.buffer(), gathered.buffer()) &&
-           group.scatter(wide.buffer(), scattered.buffer()) && scattered.is(2) &&
-           group.all_to_all(wide.buffer(), exchanged.buffer()) && exchanged.is(2);
+    const auto good = [](const char* call, const Result<void>& done, const OnGpu<T>& out,
+                         double expected) {
+        if (done && out.is(expected)) return true;
+        std::fprintf(stderr, "%s: %s\n", call,
+                     done ? "wrong values" : done.error().sentence().c_str());
+        return false;
+    };
+    return good("all_reduce", group.all_reduce(a.buffer()), a, 2 * ranks) &&
+           good("max", group.all_reduce(b.buffer(), ReduceOp::max), b, 2) &&
+           good("broadcast", group.broadcast(c.buffer()), c, 2) &&
+           good("reduce", group.reduce(d.buffer(), ReduceOp::min), d, 2) &&
+           good("all_gather", group.all_gather(in.buffer(), gathered.buffer()), gathered, 2) &&
+           good("reduce_scatter", group.reduce_scatter(wide.buffer(), scattered.buffer()),
+                scattered, 2 * ranks) &&
+           good("gather", group.gather(in.buffer(), gathered.buffer()), gathered, 2) &&
+           good("scatter", group.scatter(wide.buffer(), scattered.buffer()), scattered, 2) &&
+           good("all_to_all", group.all_to_all(wide.buffer(), exchanged.buffer()), exchanged, 2);
 }
 
 // The two backends have one interface. What the tests of Gloo check in detail must at least work
@@ -82,7 +90,11 @@ TEST(Nccl, MovesEveryTypeInEveryWay) {
             double values[] = {1.5};
             if (!group->all_reduce_values(values) || values[0] != 1.5 * group->size()) return 4;
             auto part = group->split(0);
-            if (!part || !works<float>(**part)) return 5;
+            if (!part) {
+                std::fprintf(stderr, "split: %s\n", part.error().sentence().c_str());
+                return 5;
+            }
+            if (!works<float>(**part)) return 5;
             // 4 MB, so that the call is still under way when begin() returns.
             OnGpu<float> begun(std::vector<float>(1 << 20, 1.0f));
             auto work = group->begin(Operation::all_reduce(begun.buffer()));
