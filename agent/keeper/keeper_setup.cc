@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <string_view>
 #include <vector>
@@ -70,7 +71,8 @@ bool become_keeper(int socket, bool own_session) {
     else
         ::setpgid(0, 0);
     ::prctl(PR_SET_NAME, kName);
-    return ::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 && close_others(socket);
+    // EINVAL: as in start_by_fork(), which has said so.
+    return (::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 || errno == EINVAL) && close_others(socket);
 }
 
 }  // namespace ddprun::agent::keeper

@@ -53,8 +53,9 @@ Result<> check_kernel() {
 
 Result<Started> start_by_fork(const KeeperOptions& options) {
     if (const auto good = check_kernel(); !good) return good.error();
-    // As a subreaper, ddprun inherits what a dead keeper leaves behind.
-    if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+    // As a subreaper, ddprun inherits what a dead keeper leaves behind. Only emulators of Linux
+    // know no subreapers (EINVAL); there it goes to init.
+    if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 && errno != EINVAL)
         return errno_error("this kernel does not support PR_SET_CHILD_SUBREAPER", errno);
     Result<SocketPair> pair = make_pair();
     if (!pair) return pair.error();

@@ -212,10 +212,13 @@ void plan_files(Plan& plan) {
 }
 
 // CLONE_VM without CLONE_VFORK: memory is shared, but the keeper continues. The stack grows
-// downwards, so the child gets its end.
+// downwards, so the child gets its end. EINVAL: an emulator (qemu-user) shares memory with threads
+// only.
 pid_t clone_child(Plan& plan) {
-    if constexpr (kShareMemory)
-        return ::clone(run_child, plan.stack + kStackSize, CLONE_VM | SIGCHLD, &plan);
+    if constexpr (kShareMemory) {
+        const pid_t shared = ::clone(run_child, plan.stack + kStackSize, CLONE_VM | SIGCHLD, &plan);
+        if (shared >= 0 || errno != EINVAL) return shared;
+    }
     const pid_t pid = ::fork();
     if (pid == 0) run_child(&plan);
     return pid;
