@@ -43,8 +43,8 @@ class SaveCopier {
     // Makes room for files of these tensors. Errors: unavailable.
     Result<void> reserve(Memory& memory, const std::vector<std::vector<TensorView>>& files) const;
 
-    // Lays the files out, which takes room where there is too little. Also after an error copies may
-    // be under way. Errors: those of lay_out(), unavailable.
+    // Lays the files out, which takes room where there is too little. Copies may be under way also
+    // after an error. Errors: those of lay_out(), unavailable.
     Result<void> copy(Memory& memory, const std::vector<std::vector<TensorView>>& files);
 
     // Waits until the memory has all bytes. Errors: unavailable.

@@ -64,8 +64,8 @@ bool holds(const Context& context, const std::string& folder, std::int64_t step,
 }
 
 // Three steps, each saved while the GPU does nothing: save() waits for none of it. The next
-// optimizer comes behind the copies, by the stream's own order or by before_change(). Without either
-// it is found. The pages are pinned as long as the writer lives.
+// optimizer comes behind the copies, by the stream's own order or by before_change(). Without
+// either it is found. The pages are pinned as long as the writer lives.
 TEST(GpuSnapshot, IsCopiedBesideTheProgram) {
     enum class Order { stream, before_change, none };
     for (Order order : {Order::stream, Order::before_change, Order::none}) {
