@@ -284,6 +284,24 @@ TEST(NcclFailures, NamesTwoGroupsThatAreLaunchedInAnotherOrder) {
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
+// The same when both ranks launch at a time: each has the sentence, whichever comes second.
+TEST(NcclFailures, NamesTwoGroupsThatAreLaunchedInAnotherOrderAtATime) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        GpuRank me(context, seconds(60), 1000);
+        auto part = me.group->split(0).value();
+        GpuFloats numbers(10), others(10);
+        if (!warm_up(*me.group, numbers.buffer()) || !warm_up(*part, others.buffer())) return 1;
+        ProcessGroup& first = context.is_first() ? *me.group : *part;
+        ProcessGroup& second = context.is_first() ? *part : *me.group;
+        const Work one = first.begin(Operation::all_reduce(numbers.buffer()));
+        const Work two = second.begin(Operation::all_reduce(others.buffer()));
+        const auto done = one.wait() ? two.wait() : one.wait();
+        if (int wrong = expects_error(done, " in color 0 of split 1")) return wrong;
+        return expects_error(done, " in the whole group");
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
 // Two calls of shapes that are known already come in another order on rank 1. NCCL hangs; the ranks
 // find out what each waits for long before the time-out.
 TEST(NcclFailures, FindsAnotherOrderBeforeTheTimeout) {
