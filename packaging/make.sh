@@ -29,13 +29,21 @@ time_of_commit() {
 }
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(time_of_commit)} LC_ALL=C TZ=UTC
 umask 022
-version=$("$build/bin/ddprun" --version | sed 's/^ddprun \([^,]*\),.*/\1/')
 processor=$(readelf -h "$build/bin/ddprun" | sed -n 's/.*Machine: *//p')
 case $processor in
     *X86-64*) processor=x86_64 debian=amd64 ;;
     *AArch64*) processor=aarch64 debian=arm64 ;;
     *) fail "no package for $processor" ;;
 esac
+# Where the programs are for another processor, an emulator runs them.
+run=() strip=strip
+if [[ $processor != "$(uname -m)" ]]; then
+    run=("qemu-$processor-static") strip=$processor-linux-gnu-strip
+    for tool in "${run[@]}" "$strip"; do
+        command -v "$tool" >/dev/null || fail "$tool is not installed; packaging/$processor.sh installs it"
+    done
+fi
+version=$("${run[@]}" "$build/bin/ddprun" --version | sed 's/^ddprun \([^,]*\),.*/\1/')
 name=ddprun-$version
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -45,7 +53,7 @@ tree=$work/$name
 rendezvous_page() {
     printf '.TH DDPRUN-RENDEZVOUS 1 "" "ddprun %s" "User Commands"\n.SH NAME\n' "$version"
     printf 'ddprun\\-rendezvous \\- a meeting point for jobs of ddprun\n.SH DESCRIPTION\n.nf\n'
-    "$build/bin/ddprun-rendezvous" --help | sed 's/\\/\\\\/g; s/-/\\-/g; s/^[.'"'"']/\\\&&/'
+    "${run[@]}" "$build/bin/ddprun-rendezvous" --help | sed 's/\\/\\\\/g; s/-/\\-/g; s/^[.'"'"']/\\\&&/'
     printf '.fi\n'
 }
 
@@ -68,15 +76,15 @@ make_tree() {
     mkdir -p "$tree/bin" "$share"/{man/man1,bash-completion/completions,zsh/site-functions,fish/vendor_completions.d} \
         "$share"/{doc/ddprun,ddprun/sbatch,ddprun/modulefiles/ddprun}
     for program in "${programs[@]}"; do
-        strip -o "$tree/bin/$program" "$build/bin/$program"
+        "$strip" -o "$tree/bin/$program" "$build/bin/$program"
         chmod 755 "$tree/bin/$program"
     done
     rendezvous_page >"$share/man/man1/ddprun-rendezvous.1"
     for program in ddprun ddpctl; do
-        "$build/bin/$program" --print-man >"$share/man/man1/$program.1"
-        "$build/bin/$program" --print-completion=bash >"$share/bash-completion/completions/$program"
-        "$build/bin/$program" --print-completion=zsh >"$share/zsh/site-functions/_$program"
-        "$build/bin/$program" --print-completion=fish >"$share/fish/vendor_completions.d/$program.fish"
+        "${run[@]}" "$build/bin/$program" --print-man >"$share/man/man1/$program.1"
+        "${run[@]}" "$build/bin/$program" --print-completion=bash >"$share/bash-completion/completions/$program"
+        "${run[@]}" "$build/bin/$program" --print-completion=zsh >"$share/zsh/site-functions/_$program"
+        "${run[@]}" "$build/bin/$program" --print-completion=fish >"$share/fish/vendor_completions.d/$program.fish"
     done
     gzip -n6 "$share"/man/man1/*
     cp "$root/README.md" "$root/CHANGELOG.md" "$root/LICENSE" "$share/doc/ddprun/"

@@ -2,8 +2,8 @@
 # The trainer's GPU half on this machine's GPUs: each collective in each type on NCCL with as many ranks as there are
 # GPUs (one is enough), a step on several streams and in a CUDA graph, the examples' networks against themselves on the
 # CPU, `train` on them, with a crash and a resume that end with the same bits. Then figures: the speed of the GPT with
-# 124 M parameters, what the library costs at world 1, the host's time for a bucket, the speed of a snapshot's copy
-# beside kernels. Prints the GPU's name with each result.
+# 124 M parameters and of its twin in PyTorch, what the library costs at world 1, the host's time for a bucket, the
+# speed of a snapshot's copy beside kernels. Prints the GPU's name with each result.
 # Exit 77: no GPU here.
 #
 #   tests/gpu.sh [BUILD_FOLDER]     default: build, configured and built when it is missing. A folder that has only bin/
@@ -50,10 +50,37 @@ crashed=$(job crashed --crash-at-step 130)
 [[ -n $calm && $calm == "$crashed" ]] || { echo "$name: resumed with other bits: $calm, $crashed"; exit 1; }
 echo "$name: train, a crash and a resume: $calm, bit-equal"
 
-# The GPT with 124 M parameters in bfloat16, two backward passes a step.
-"$build/bin/ddprun" --standalone --nproc-per-node="$count" "$build/bin/gpt" --backend nccl --size gpt2 --batch 8 \
-    --accumulate 2 --steps 20 --log-every 5 --validate-every 1000 --sample 0 --lr 6e-4 >"$work/gpt.log" 2>&1 ||
-    { cat "$work/gpt.log"; exit 1; }
-echo "$name: gpt, 124 M parameters: $(grep -o 'step=20 .*' "$work/gpt.log")"
+# The GPT with 124 M parameters in bfloat16, two backward passes a step, and its twin where PyTorch has a GPU.
+speed() {
+    local what=$1; shift
+    "$build/bin/ddprun" --standalone --nproc-per-node="$count" "$@" --size gpt2 --batch 8 --accumulate 2 --steps 20 \
+        --log-every 5 --validate-every 1000 --sample 0 --lr 6e-4 >"$work/gpt.log" 2>&1 ||
+        { cat "$work/gpt.log"; exit 1; }
+    echo "$name: $what, 124 M parameters: $(grep -o 'step=20 .*' "$work/gpt.log")"
+}
+speed gpt "$build/bin/gpt" --backend nccl
+if torch=$(python3 -c 'import torch; assert torch.cuda.is_available(); print(torch.__version__)' 2>/dev/null); then
+    speed "gpt.py with PyTorch $torch, eager" examples/python/gpt.py
+    speed "gpt.py with PyTorch $torch, compiled" examples/python/gpt.py --compile
+else
+    echo "$name: no PyTorch for GPUs here, so gpt.py is not measured"
+fi
+
+# What needs libtorch's CUDA half: cmake -DDDPRUN_TORCH_CUDA=ON -DDDPRUN_TORCH_ROOT=FOLDER. Twice the same bits are not
+# promised: cuDNN adds in any order.
+if ldd "$build/bin/mnist" 2>/dev/null | grep -q libtorch_cuda; then
+    "$build/bin/ddprun" --standalone --nproc-per-node="$count" --max-restarts=1 "$build/bin/mnist" --backend nccl \
+        --steps 100 --snapshot-dir "$work/mnist" --crash-at-step 45 --save "$work/mnist.safetensors" \
+        >"$work/mnist.log" 2>&1 || { cat "$work/mnist.log"; exit 1; }
+    grep -q 'resumed from' "$work/mnist.log" && [[ -s $work/mnist.safetensors ]] || { cat "$work/mnist.log"; exit 1; }
+    echo "$name: mnist with libtorch, a crash and a resume: $(grep -o 'validation=.*' "$work/mnist.log" | tail -n 1)"
+    "$build/bin/ddprun" --standalone --nproc-per-node="$count" --max-restarts=1 "$build/bin/gpt_torch" --backend nccl \
+        --size gpt2 --batch 8 --accumulate 2 --steps 20 --log-every 5 --sample 0 --lr 6e-4 --snapshot-every 10 \
+        --snapshot-dir "$work/gpt_torch" --crash-at-step 15 >"$work/gpt_torch.log" 2>&1 ||
+        { cat "$work/gpt_torch.log"; exit 1; }
+    echo "$name: gpt_torch, 124 M parameters, a crash and a resume: $(grep -o 'step=20 .*' "$work/gpt_torch.log")"
+else
+    echo "$name: mnist and gpt_torch on the GPU: not run (this build has no libtorch with CUDA)"
+fi
 
 "$build/tests/gpu_step" | sed "s/^/$name: /"

@@ -1,8 +1,9 @@
 // Where CPython keeps what a stack is read from: one layout for each minor version. Pure.
 //
 // Up to 3.12 CPython does not say it; these are tables, measured with offsetof() on x86-64 Linux.
-// From 3.13 on, `_PyRuntime` begins with a description of
-// itself (_Py_DebugOffsets), which is read.
+// AArch64 has the same: what differs in size there (pthread_mutex_t) lies behind all fields that
+// are read. From 3.13 on, `_PyRuntime` begins with a description of itself (_Py_DebugOffsets),
+// which is read.
 //
 // Source: Include/internal/pycore_runtime.h, pycore_interp.h, pycore_frame.h, cpython/code.h and
 // cpython/unicodeobject.h of CPython 3.9 to 3.14; pycore_debug_offsets.h.

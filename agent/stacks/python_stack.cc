@@ -82,9 +82,13 @@ class Reader {
     std::int64_t thread_id(Address thread) {
         if (layout_.thread.native_id != PythonLayout::kAbsent)
             return static_cast<std::int64_t>(memory_.pointer(thread + layout_.thread.native_id));
-#ifdef __x86_64__
+#if defined(__x86_64__) || defined(__aarch64__)
         // glibc's `struct pthread` has the kernel's number here.
+#ifdef __x86_64__
         constexpr Address kTid = 720;
+#else
+        constexpr Address kTid = 208;
+#endif
         const Address pthread = memory_.pointer(thread + layout_.thread.pthread_id);
         return memory_.value<std::int32_t>(pthread + kTid).value_or(0);
 #else

@@ -70,6 +70,7 @@ namespace example::gpt {
 const Kernels& GPT_KIND() {
     static const Kernels kernels{kName,
                                  multiply,
+                                 multiply,
                                  add_rows,
                                  layer_norm,
                                  layer_norm_backward,
@@ -77,6 +78,7 @@ const Kernels& GPT_KIND() {
                                  attention_backward,
                                  gelu,
                                  gelu_backward,
+                                 copy,
                                  copy,
                                  zero,
                                  embed,

@@ -110,38 +110,40 @@ void embed(float* out, const int* tokens, const float* of_token, const float* of
     }
 }
 
-// Several rows have one token, so the threads divide the columns.
-void embed_backward(float* d_of_token, float* d_of_position, const int* tokens, const float* d_out,
-                    long rows, long length, long width, long /*words*/) {
+// Several rows have one position, so the threads divide the columns.
+void embed_backward(float* d_of_token, float* d_of_position, const WordRows& words,
+                    const float* d_out, long rows, long length, long width) {
 #pragma omp parallel for
     for (long c0 = 0; c0 < width; c0 += kColumns) {
         const long c1 = least(c0 + kColumns, width);
+        for (long word = 0; word < words.count; ++word) {
+            float* token = d_of_token + words.words[word] * width;
+            for (int i = words.begins[word]; i < words.begins[word + 1]; ++i)
+                for (long c = c0; c < c1; ++c) token[c] += d_out[words.rows[i] * width + c];
+        }
         for (long r = 0; r < rows; ++r) {
-            float* token = d_of_token + tokens[r] * width;
             float* position = d_of_position + r % length * width;
-            for (long c = c0; c < c1; ++c) {
-                token[c] += d_out[r * width + c];
-                position[c] += d_out[r * width + c];
-            }
+            for (long c = c0; c < c1; ++c) position[c] += d_out[r * width + c];
         }
     }
 }
 
-void cross_entropy(float* logits, float* losses, const int* targets, long rows, long words,
-                   float scale) {
+void cross_entropy(const Logits& l, float* losses, float scale) {
+    const long words = l.words;
 #pragma omp parallel for
-    for (long r = 0; r < rows; ++r) {
-        float* row = logits + r * words;
+    for (long r = 0; r < l.rows; ++r) {
+        float* row = l.logits + r * l.row;
         float most = row[0], sum = 0;
         for (long w = 1; w < words; ++w) most = row[w] > most ? row[w] : most;
-        const float at_target = row[targets[r]] - most;
+        const float at_target = row[l.targets[r]] - most;
         for (long w = 0; w < words; ++w) {
             row[w] = expf(row[w] - most);
             sum += row[w];
         }
         losses[r] = logf(sum) - at_target;
         for (long w = 0; w < words; ++w) row[w] *= scale / sum;
-        row[targets[r]] -= scale;
+        row[l.targets[r]] -= scale;
+        for (long w = words; w < l.row; ++w) row[w] = 0;
     }
 }
 

@@ -6,14 +6,12 @@
 
 namespace example::gpt {
 
-// How a GPU multiplies matrices. All numbers in memory are float32 in both.
-enum class Precision {
-    float32,   // as exactly as on the CPU
-    bfloat16,  // on tensor cores: factors are rounded to bfloat16, sums are float32
-};
-
-// The table stays valid until the process ends. All kernels and cuBLAS use the default stream. Call
-// it with one precision only. Errors: unavailable (no CUDA in this build, no cuBLAS, no GPU).
-ddprun::Result<const Kernels*> cuda_kernels(Precision precision);
+// For T = float, which computes as exactly as the CPU, and for T = Bfloat16, on tensor cores:
+// factors of matrix products are bfloat16, their sums are float32.
+//
+// The table stays valid until the process ends. All kernels and cuBLAS use the default stream.
+// Errors: unavailable (no CUDA in this build, no cuBLAS, no GPU).
+template <class T>
+ddprun::Result<const BasicKernels<T>*> cuda_kernels();
 
 }  // namespace example::gpt

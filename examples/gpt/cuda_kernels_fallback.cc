@@ -3,8 +3,12 @@
 
 namespace example::gpt {
 
-ddprun::Result<const Kernels*> cuda_kernels(Precision) {
+template <class T>
+ddprun::Result<const BasicKernels<T>*> cuda_kernels() {
     return ddprun::Error(ddprun::ErrorCode::unavailable, "this program was built without CUDA");
 }
+
+template ddprun::Result<const BasicKernels<float>*> cuda_kernels();
+template ddprun::Result<const BasicKernels<Bfloat16>*> cuda_kernels();
 
 }  // namespace example::gpt

@@ -57,14 +57,20 @@ Result<Start> make_start(const GptOptions& options) {
     return Start{*cut, shape, std::move(parameters)};
 }
 
+template <class T>
+Result<std::unique_ptr<Gpt>> make_on_gpu(const Start& start) {
+    auto kernels = cuda_kernels<T>();
+    if (!kernels) return kernels.error();
+    return make_gpt(start.shape, start.parameters, **kernels, Memory::gpu);
+}
+
 // The network lies in the kind of memory that the group works on.
 Result<std::unique_ptr<Gpt>> make_network(const ProcessGroup& group, const GptOptions& options,
                                           const Start& start) {
     if (group.memory() == Memory::host)
         return make_gpt(start.shape, start.parameters, cpu_kernels(), Memory::host);
-    auto kernels = cuda_kernels(options.precision);
-    if (!kernels) return kernels.error();
-    return make_gpt(start.shape, start.parameters, **kernels, Memory::gpu);
+    return options.precision == Precision::float32 ? make_on_gpu<float>(start)
+                                                   : make_on_gpu<Bfloat16>(start);
 }
 
 void tell_start(const Context& context, const ProcessGroup& group, const Start& start) {

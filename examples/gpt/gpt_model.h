@@ -12,14 +12,12 @@
 #include <vector>
 
 #include "base/error.h"
-#include "examples/gpt/adam_step.h"
 #include "examples/gpt/gpt_shape.h"
+#include "examples/gpt/kernels.h"
 #include "examples/gpt/text.h"
 #include "trainer/gradients/gradient_reducer.h"
 
 namespace example::gpt {
-
-struct Kernels;
 
 // AdamW's settings for one step.
 struct AdamOptions {
@@ -34,7 +32,8 @@ class Gpt {
     virtual ~Gpt() = default;
 
     virtual const GptShape& shape() const = 0;
-    // The parameters as tensors() orders them. The moments: "adam_m.NAME" of all, then
+    // The parameters as tensors() orders them. Who writes to them calls parameters() before: then
+    // the next forward() knows that they are others. The moments: "adam_m.NAME" of all, then
     // "adam_v.NAME".
     virtual std::vector<ddprun::trainer::NamedBuffer> parameters() = 0;
     virtual std::vector<ddprun::trainer::NamedBuffer> moments() = 0;
@@ -62,10 +61,13 @@ std::vector<ddprun::trainer::NamedBuffer> named_moments(const GptShape& shape, f
 AdamStep adam_step(const AdamOptions& options, const Tensor& tensor);
 
 // A network that begins with these parameters. `memory`: where the kernels work; on a GPU that is
-// the thread's current one. `kernels` must outlive it. Errors: unavailable (no memory).
+// the thread's current one. `kernels` must outlive it. With kernels of bfloat16 the parameters and
+// their moments are float32 all the same; products take a rounded copy of them. T: float, Bfloat16.
+// Errors: unavailable (no memory).
+template <class T>
 ddprun::Result<std::unique_ptr<Gpt>> make_gpt(const GptShape& shape,
                                               std::span<const float> parameters,
-                                              const Kernels& kernels,
+                                              const BasicKernels<T>& kernels,
                                               ddprun::trainer::Memory memory);
 
 }  // namespace example::gpt

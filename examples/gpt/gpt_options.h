@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "base/error.h"
-#include "examples/gpt/cuda_kernels.h"
 #include "examples/gpt/gpt_shape.h"
 #include "trainer/group/process_group.h"
 
 namespace example::gpt {
+
+// What matrix products multiply on a GPU.
+enum class Precision { float32, bfloat16 };
 
 // kGptHelp describes each option. examples/python/gpt.py has those of model and training, too.
 struct GptOptions {

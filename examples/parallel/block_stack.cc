@@ -10,9 +10,12 @@
 namespace example {
 
 using ddprun::trainer::buffer_of;
+using ddprun::trainer::Extents;
 using ddprun::trainer::GradientReducer;
 using ddprun::trainer::NamedBuffer;
 using ddprun::trainer::or_throw;
+using ddprun::trainer::slice_of;
+using ddprun::trainer::Tensor;
 
 namespace {
 
@@ -49,23 +52,6 @@ float dot(const float* a, const float* b) {
 
 }  // namespace
 
-std::size_t WholeTensor::count() const {
-    std::size_t count = 1;
-    for (auto length : shape) count *= static_cast<std::size_t>(length);
-    return count;
-}
-
-std::vector<WholeTensor> whole_tensors() {
-    const std::vector<std::uint64_t> shapes[] = {
-        {kHidden, kWidth}, {kHidden}, {kHidden, kWidth}, {kWidth}};
-    std::vector<WholeTensor> all;
-    for (const char* prefix : {"", "momentum."})
-        for (std::size_t block = 0; block < kBlocks; ++block)
-            for (std::size_t kind = 0; kind < kinds; ++kind)
-                all.push_back({prefix + name_of(block, kind), shapes[kind]});
-    return all;
-}
-
 BlockStack::BlockStack(const Cut& cut) : cut_(cut) {
     for (std::size_t block = cut.first_block; block < cut.end_block; ++block) {
         for (std::size_t kind = 0; kind < kinds; ++kind) {
@@ -87,15 +73,22 @@ std::vector<NamedBuffer> BlockStack::parameters() {
     return all;
 }
 
-std::vector<Piece> BlockStack::pieces() {
-    std::vector<Piece> all;
+std::vector<Tensor> BlockStack::slices() {
+    std::vector<Tensor> all;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
         const std::size_t kind = i % kinds;
+        Extents whole{kHidden}, offset{cut_.first_hidden}, shape{hidden()};
+        if (kind == down_bias) {
+            whole = shape = {kWidth};
+            offset = {0};
+        } else if (kind != up_bias) {
+            whole.push_back(kWidth);
+            offset.push_back(0);
+            shape.push_back(kWidth);
+        }
         const std::string name = name_of(cut_.first_block + i / kinds, kind);
-        const std::size_t first = kind == down_bias ? 0 : cut_.first_hidden * row(kind);
-        const bool counts = kind != down_bias || cut_.first_hidden == 0;
-        all.push_back({name, first, parameters_[i], counts});
-        all.push_back({"momentum." + name, first, momenta_[i], counts});
+        all.push_back(slice_of(name, whole, offset, shape, std::span(parameters_[i])));
+        all.push_back(slice_of("momentum." + name, whole, offset, shape, std::span(momenta_[i])));
     }
     return all;
 }

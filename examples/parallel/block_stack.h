@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "trainer/gradients/gradient_reducer.h"
+#include "trainer/snapshot/tensor.h"
 
 namespace example {
 
@@ -27,22 +28,6 @@ constexpr std::size_t kBlocks = 4, kWidth = 64, kHidden = 512;
 struct Cut {
     std::size_t first_block = 0, end_block = kBlocks, first_hidden = 0, end_hidden = kHidden;
 };
-
-// A tensor of the whole model of which this rank has consecutive elements.
-struct Piece {
-    std::string name;
-    std::size_t first = 0;  // the element of the whole tensor that is the first one here
-    std::span<float> values;
-    bool counts = true;  // false: another rank with the same part of a replica brings it too
-};
-
-// Names and shapes of all tensors of the whole model: parameters, and their momenta.
-struct WholeTensor {
-    std::string name;
-    std::vector<std::uint64_t> shape;
-    std::size_t count() const;
-};
-std::vector<WholeTensor> whole_tensors();
 
 // What backward() needs of a forward pass: of each block its input (samples × kWidth) and its
 // hidden units (samples × this rank's).
@@ -61,8 +46,8 @@ class BlockStack {
 
     // For the reducer: up, up_bias, down, down_bias of each block.
     std::vector<ddprun::trainer::NamedBuffer> parameters();
-    // Parameters and momenta, with their places in the whole model.
-    std::vector<Piece> pieces();
+    // For snapshots: parameters and momenta as slices of the whole model. Several ranks bring c.
+    std::vector<ddprun::trainer::Tensor> slices();
 
     Pass forward(std::vector<float> input, const Sum& sum) const;
 

@@ -5,7 +5,10 @@
 
 #include <cstdio>
 
+#include "base/count_text.h"
 #include "trainer/backend/make_process_group.h"
+#include "trainer/snapshot/load_into.h"
+#include "trainer/snapshot/load_slices.h"
 #include "trainer/training/agreement.h"
 #include "trainer/worker/error_file.h"
 #include "trainer/worker/or_throw.h"
@@ -42,25 +45,28 @@ ParallelJob::ParallelJob(const ParallelOptions& options, std::string program, St
                                   " cannot be cut for " + std::to_string(grid_.replicas) +
                                   " replicas; take a multiple"));
     if (context_.is_first())
-        std::printf("%d parts of the model, %d replicas, generation %lld\n", grid_.parts,
-                    grid_.replicas, static_cast<long long>(context_.generation.value));
+        std::printf("%s of the model, %s, generation %lld\n",
+                    count_text(grid_.parts, "part").c_str(),
+                    count_text(grid_.replicas, "replica").c_str(),
+                    static_cast<long long>(context_.generation.value));
 }
 
-void ParallelJob::resume(std::vector<Piece> pieces) {
+void ParallelJob::resume(std::vector<Tensor> slices) {
     if (options_.snapshot_dir.empty()) return;
-    whole_ = std::make_unique<WholeModel>(*grid_.row, std::move(pieces));
+    slices_ = std::move(slices);
     auto folder = or_throw(SnapshotFolder::open(
         context_, options_.snapshot_dir, 3, [this](const std::string& warning) {
             std::fprintf(stderr, "%s: warning: %s\n", program_.c_str(), warning.c_str());
         }));
-    const auto snapshot = or_throw(trainer::resume(context_, *store_, folder, world_->timeout()));
+    // A stage of a pipeline does not have the blocks of the others.
+    const auto loaded = or_throw(
+        resume_into(context_, *store_, folder, slices_, world_->timeout(), {Rest::ignored}));
     writer_ = or_throw(SnapshotWriter::make(context_, *store_, std::move(folder)));
-    writer_->prepare(whole_->tensors());
-    if (!snapshot) return;
-    or_throw(whole_->load(*snapshot));
-    step_ = saved_ = snapshot->manifest.name.step;
+    writer_->prepare(views_of(slices_));
+    if (!loaded) return;
+    step_ = saved_ = loaded->manifest.name.step;
     if (context_.is_first())
-        std::printf("resumed from %s at step %lld\n", snapshot->manifest.name.stem().c_str(),
+        std::printf("resumed from %s at step %lld\n", loaded->manifest.name.stem().c_str(),
                     static_cast<long long>(step_));
 }
 
@@ -98,8 +104,7 @@ void ParallelJob::step_done(std::optional<double> loss) {
 
 void ParallelJob::save() {
     if (!writer_ || saved_ == step_) return;
-    or_throw(whole_->gather());
-    or_throw(writer_->save(step_, whole_->tensors(), {}));
+    or_throw(writer_->save(step_, views_of(slices_), {}));
     saved_ = step_;
 }
 

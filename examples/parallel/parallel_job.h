@@ -7,11 +7,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "examples/parallel/grid.h"
 #include "examples/parallel/parallel_options.h"
-#include "examples/parallel/whole_model.h"
 #include "trainer/snapshot/snapshot_writer.h"
+#include "trainer/snapshot/tensor.h"
 #include "trainer/worker/progress.h"
 #include "trainer/worker/snapshot_request.h"
 #include "trainer/worker/stop_request.h"
@@ -26,8 +27,9 @@ class ParallelJob {
 
     const Grid& grid() const { return grid_; }
 
-    // Loads the newest snapshot into the pieces, if there is one. All ranks call it once.
-    void resume(std::vector<Piece> pieces);
+    // Loads the newest snapshot into this rank's slices, if there is one. All ranks call it once.
+    // The memory of the slices must outlive this object: step_done() saves them.
+    void resume(std::vector<ddprun::trainer::Tensor> slices);
 
     // Whether there is another step. Crashes before it, if the options say so.
     bool goes_on() const;
@@ -56,7 +58,7 @@ class ParallelJob {
     const Grid grid_;
     ddprun::trainer::SnapshotRequest request_;
     ddprun::trainer::Progress progress_;
-    std::unique_ptr<WholeModel> whole_;
+    std::vector<ddprun::trainer::Tensor> slices_;
     std::unique_ptr<ddprun::trainer::SnapshotWriter> writer_;
     std::int64_t step_ = 0, saved_ = -1;
     bool stopped_ = false;

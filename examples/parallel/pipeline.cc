@@ -147,7 +147,7 @@ int train(const ParallelOptions& options, StopRequest stop) {
         throw Failure(usage_error("--parts " + std::to_string(grid.parts) + ": there are only " +
                                   std::to_string(kBlocks) + " blocks for the stages"));
     Stage stage(options, job);
-    job.resume(stage.model().pieces());
+    job.resume(stage.model().slices());
     const auto reducer = or_throw(GradientReducer::make(*grid.column, stage.model().parameters()));
     while (job.goes_on()) {
         or_throw(reducer->zero());

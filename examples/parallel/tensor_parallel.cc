@@ -23,7 +23,7 @@ int train(const ParallelOptions& options, StopRequest stop) {
         throw Failure(usage_error("--parts " + std::to_string(parts) + " does not divide the " +
                                   std::to_string(kHidden) + " hidden units of a block"));
     BlockStack model({0, kBlocks, kHidden / parts * part, kHidden / parts * (part + 1)});
-    job.resume(model.pieces());
+    job.resume(model.slices());
     // Small buckets: about one for each block, so that they travel while backward goes on.
     ReducerOptions buckets;
     buckets.first_bucket_bytes = buckets.bucket_bytes = 128 << 10;

@@ -12,6 +12,7 @@
 #include "examples/gpt/sample_text.h"
 #include "examples/gpt/text.h"
 #include "examples/random.h"
+#include "examples/torch/bfloat16_products.h"
 #include "examples/torch/training_run.h"
 #include "trainer/torch/data_parallel_module.h"
 #include "trainer/training/schedule.h"
@@ -104,10 +105,11 @@ struct GptModule : torch::nn::Module {
         ln_f = parts->register_module("ln_f", nn::LayerNorm(nn::LayerNormOptions({shape.width})));
     }
     torch::Tensor forward(const torch::Tensor& tokens, const torch::Tensor& targets = {}) {
+        const Bfloat16Products products(tokens.is_cuda());
         auto x = wte(tokens) + wpe(torch::arange(tokens.size(1), tokens.options()));
         for (const auto& layer : *h) x = layer->as<Layer>()->forward(x);
         const auto logits = ln_f(x).matmul(wte->weight.t());  // the embedding, again
-        if (!targets.defined()) return logits;
+        if (!targets.defined()) return logits.to(torch::kFloat32);
         return torch::nn::functional::cross_entropy(logits.flatten(0, 1), targets.flatten());
     }
     Embedding wte{nullptr}, wpe{nullptr};

@@ -218,7 +218,7 @@ void TrainingRun::crash_if_asked() {
 
 int TrainingRun::finish(const std::string& result) {
     if (stopped_) return 128 + SIGTERM;
-    const ModuleState state = or_throw(state_of(*module_));
+    const ModuleState state = or_throw(host_state_of(*module_));
     std::string checksums;
     for (const auto& tensor : state.tensors) checksums += checksum_of(tensor.data);
     const auto number = hash_of(std::as_bytes(std::span(checksums)));
@@ -242,7 +242,7 @@ void load_file(const std::string& path, torch::nn::Module& module) {
 }
 
 void save_file(const std::string& path, const torch::nn::Module& module, Metadata words) {
-    const ModuleState state = or_throw(state_of(module));
+    const ModuleState state = or_throw(host_state_of(module));
     words["format"] = "pt";  // some of Python's readers want it
     const std::string head = or_throw(safetensors_head(state.tensors, words));
     std::vector<std::span<const std::byte>> pieces{std::as_bytes(std::span(head))};

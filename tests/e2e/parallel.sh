@@ -19,7 +19,7 @@ near() { awk -v apart="$1" -v bound="$bound" 'BEGIN { exit !(apart <= bound) }';
 say "one process with the whole model"
 job 1 tensor_parallel one
 expect_code 0
-expect_in "$work/run.out" '^1 parts of the model, 1 replicas, generation 0$'
+expect_in "$work/run.out" '^1 part of the model, 1 replica, generation 0$'
 
 for program in tensor_parallel pipeline; do
     say "$program: two parts, two replicas, all groups in one order"
@@ -31,6 +31,12 @@ for program in tensor_parallel pipeline; do
         # What is short beside the step may lie below its neighbour; the last backward pass cannot.
         for stage in 0 1; do expect_in "$work/run.out" "^stage $stage \|[0-7a-h.]+h[.]*\|\$"; done
     fi
+    # Of two replicas each writes a share, and a slice is in the snapshot once.
+    files=("$work/$program.calm"/snapshot-000000000040-g0*slices-0000[1-4]-of-00004.safetensors)
+    [[ ${#files[@]} == 4 ]] || fail "not each of the four ranks has written slices: ${files[*]}"
+    bytes=$(cat "${files[@]}" | wc -c)
+    # 8 x 66,112 floats, and four headers.
+    ((bytes < 2200000)) || fail "the snapshot has $bytes bytes; the model and its momenta have 2115584"
     apart=$(apart one "$program.calm")
     echo "  $apart from the parameters of one process"
     near "$apart" || fail "the parameters are $apart from those of one process, more than $bound"
@@ -46,13 +52,13 @@ for program in tensor_parallel pipeline; do
     expect_code 0
     job 2 "$program" "$program.cut"
     expect_code 0
-    expect_in "$work/run.out" '^2 parts of the model, 1 replicas, generation 0$'
+    expect_in "$work/run.out" '^2 parts of the model, 1 replica, generation 0$'
     expect_in "$work/run.out" '^resumed from snapshot-000000000025-g0 at step 25$'
     apart=$(apart one "$program.cut")
     near "$apart" || fail "the parameters are $apart from those of one process, more than $bound"
 done
 
-say "the other program takes a snapshot over: it does not know how the model was cut"
+say "the other program takes a snapshot over, cut otherwise"
 job 3 pipeline tensor_parallel.cut --steps 41 --parts 3
 expect_code 0
 expect_in "$work/run.out" '^resumed from snapshot-000000000040-g0 at step 40$'

@@ -6,6 +6,10 @@
 BUILD_PACKAGES=(cmake ninja-build g++ pkg-config libboost1.81-dev libprotobuf-dev protobuf-compiler nlohmann-json3-dev
     libgrpc++-dev protobuf-compiler-grpc libc-ares-dev libre2-dev zlib1g-dev libgloo-dev libssl-dev libxxhash-dev
     libtomlplusplus-dev)
+# What building for AArch64 needs besides, and the libraries for it (packaging/aarch64.sh).
+CROSS_PACKAGES=(g++-aarch64-linux-gnu qemu-user-static)
+CROSS_LIBRARIES=(libboost1.81-dev libprotobuf-dev nlohmann-json3-dev libgrpc++-dev libc-ares-dev libre2-dev zlib1g-dev
+    libssl-dev libxxhash-dev libtomlplusplus-dev)
 # What the tests need besides: tools that they start (etcd, Slurm, shells, Python with torch), and clang for the
 # fuzzers.
 TEST_PACKAGES=(libgtest-dev libgmock-dev etcd-server etcd-client procps util-linux mount e2fsprogs binutils iproute2 nftables slurm-wlm munge

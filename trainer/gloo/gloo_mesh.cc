@@ -241,6 +241,11 @@ bool GlooMesh::said_goodbye(int rank) {
     return !count || *count > 0;
 }
 
+bool GlooMesh::has_left(Store& store, int rank) const {
+    const auto count = store.add(kGoodbye + std::to_string(rank), 0);
+    return count && *count > 0;
+}
+
 // Runs before the cut. Each rank that cuts its group looks lost to the others, so only the first
 // report names the rank that was really lost. The counter makes sure that there is only one.
 void GlooMesh::say_lost(int rank) {

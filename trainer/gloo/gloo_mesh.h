@@ -61,6 +61,9 @@ class GlooMesh {
     // one within 300 ms. `store` is the caller's connection.
     int first_lost(Store& store) const;
 
+    // Whether this rank has left in order: by leave(), and not by a cut.
+    bool has_left(Store& store, int rank) const;
+
     // Gloo's messages name an address. This function gives its rank; -1 if it is none of ours.
     int rank_in(const std::string& message) const;
 

@@ -188,6 +188,12 @@ class GlooGroup final : public QueuedGroup {
         const std::string seen =
             (other < 0 ? "" : "rank " + std::to_string(other) + ": ") + error.sentence();
         if (error.code() == ErrorCode::timed_out) return Error(error.code(), seen);
+        if (other >= 0 && mesh_->has_left(store(), other)) {
+            lose(other);
+            return Error(ErrorCode::closed, "rank " + std::to_string(other) +
+                                                " has left the group: it has ended, or given up "
+                                                "after a failure elsewhere");
+        }
         const int lost = mesh_->first_lost(store());
         if (lost < 0) return Error(error.code(), seen);
         if (lost == rank()) return Error(ErrorCode::closed, "this rank's group was aborted");

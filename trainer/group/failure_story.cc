@@ -13,7 +13,7 @@ namespace {
 constexpr char kFailures[] = "group/failures";           // counter: how many ranks have failed
 constexpr char kFirstFailure[] = "group/first_failure";  // code and sentence of the first one
 constexpr char kGivesUp[] = "group/gives_up/";           // + rank: counter, raised before the cut
-constexpr char kAt[] = "group/at/";        // + rank: the call in which this rank failed
+constexpr char kAt[] = "group/at/";        // + rank: the call in which it failed; empty: it died
 constexpr char kWaits[] = "group/waits/";  // + rank / number: the call in which it waits
 // How long a failing rank waits, in all, for the other ranks to write where they are.
 constexpr auto kOthersSay = std::chrono::milliseconds(1000);
@@ -97,13 +97,15 @@ std::string FailureStory::others_at(const Failure& failure) {
     std::string elsewhere;
     for (int other = 0; other < size_; ++other) {
         if (has_died(other, failure.lost)) {
+            // No rank waits for it in vain that does not know.
+            (void)store_.set(kAt + std::to_string(other), "");
             silent.push_back(other);
             continue;
         }
         auto at = store_.get(kAt + std::to_string(other), left_until(deadline));
         // The store is gone; it cannot tell who is missing.
         if (!at && at.error().code() != ErrorCode::timed_out) return "";
-        if (!at) silent.push_back(other);
+        if (!at || at->empty()) silent.push_back(other);
         // What another rank writes is checked before it is read: it may be another version of this
         // program.
         if (!at || at->size() != sizeof(Opinion)) continue;

@@ -32,12 +32,6 @@ std::optional<std::uint64_t> bytes_of(DataType type, const Extents& shape) {
 
 Rectangle rectangle_of(const TensorView& slice) { return {slice.place->offset, slice.shape}; }
 
-// The name in the file.
-std::string key_of(const TensorView& tensor) {
-    return tensor.place ? slice_name(tensor.name, rectangle_of(tensor), tensor.place->whole)
-                        : tensor.name;
-}
-
 Result<void> check_place(const TensorView& tensor) {
     if (!tensor.place || lies_in(rectangle_of(tensor), tensor.place->whole)) return {};
     return usage_error("the slice " + describe_extents(tensor.shape) + " of tensor \"" +
@@ -171,6 +165,11 @@ Result<void> check_coverage(const Safetensors& file, std::span<const std::byte> 
 }
 
 }  // namespace
+
+std::string key_of(const TensorView& tensor) {
+    return tensor.place ? slice_name(tensor.name, rectangle_of(tensor), tensor.place->whole)
+                        : tensor.name;
+}
 
 std::vector<std::size_t> data_order(const std::vector<TensorView>& tensors) {
     std::vector<std::size_t> order(tensors.size());

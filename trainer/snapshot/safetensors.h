@@ -52,6 +52,9 @@ TensorView tensor_view(std::string name, std::vector<std::uint64_t> shape,
     return {std::move(name), data_type<T>(), std::move(shape), std::as_bytes(values)};
 }
 
+// The name in the file.
+std::string key_of(const TensorView& tensor);
+
 // Everything before the data: length and header. The data must follow in the order of data_order().
 // Errors: usage, for a name that occurs twice, data that do not fit the shape, or a slice that lies
 // outside its tensor.

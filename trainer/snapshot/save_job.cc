@@ -54,7 +54,7 @@ std::vector<SaveJob::File> SaveJob::own_files() const {
     std::vector<File> files;
     for (std::size_t i = 0; i < plan_.size(); ++i)
         if (file(i).rank == rank_) files.push_back(file(i));
-    if (!slices_.empty()) files.push_back(slices_file(rank_));
+    if (!written.empty()) files.push_back(slices_file(rank_));
     return files;
 }
 

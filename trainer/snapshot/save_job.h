@@ -2,7 +2,7 @@
 // this rank writes, and which tensors lie in them.
 //
 // Tensors that all ranks have are dealt out over files of a fixed plan, and the files over the
-// ranks. The slices of a rank are one file more, its own. Pure.
+// ranks. The slices that a rank writes are one file more, its own. Pure.
 #pragma once
 
 #include <chrono>
@@ -32,11 +32,14 @@ class SaveJob {
 
     // Files of the plan, the same on all ranks that have the same tensors.
     std::size_t planned() const { return planned_; }
-    // This rank's files, and the tensors in each. `how` must be set for the names.
+    // This rank's files, and the tensors in each. If the rank brings slices, the last of
+    // own_tensors() are all of them, and the last file is theirs if it writes any. `how` must be
+    // set for the names.
     std::vector<File> own_files() const;
     std::vector<std::vector<TensorView>> own_tensors(const std::vector<TensorView>& tensors) const;
 
-    // On rank 0: all files and their index. `slices`: of all ranks, see SliceLists.
+    // On rank 0: all files and their index. `slices`: those that each rank writes, see
+    // SliceAgreement.
     std::vector<File> all_files(const std::vector<std::vector<SliceEntry>>& slices) const;
     SnapshotIndex index_of(const std::vector<std::vector<SliceEntry>>& slices) const;
     // The names of the tensors that all ranks have.
@@ -44,7 +47,8 @@ class SaveJob {
 
     SnapshotName name;
     std::string tensors;  // tensor_list() of those that all ranks have
-    std::string slices;   // write_slices() of this rank's
+    std::string slices;   // write_slices() of those that this rank brings
+    std::string written;  // of those among them that it writes; set before own_files()
     Metadata metadata, own_metadata;
     std::string key;  // prefix of its keys in the store; the same on all ranks
     std::chrono::steady_clock::time_point begun;

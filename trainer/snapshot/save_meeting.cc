@@ -10,7 +10,10 @@
 namespace ddprun::trainer {
 namespace {
 
-constexpr char kBegin[] = "begin", kAnswer[] = "answer/", kDone[] = "done", kAgreed[] = "ok ";
+constexpr char kBegin[] = "begin", kAnswer[] = "answer/", kWrites[] = "writes/", kDone[] = "done",
+               kAgreed[] = "ok ";
+// Rank 0 may use its whole timeout, so the others wait a little longer for it.
+constexpr std::chrono::seconds kLonger(5);
 // Lists of tensors and of slices, below the writer's own part of the store: they serve all its
 // snapshots.
 constexpr char kLists[] = "lists/";
@@ -57,7 +60,7 @@ Result<void> SaveMeeting::call_off(const Error& reason) {
 }
 
 Result<WritePlan> SaveMeeting::join(const SaveOpinion& mine, const std::string& tensors,
-                                    const SaveAnswer& own) {
+                                    const SaveAnswer& own, const Result<void>& copied) {
     auto word = store_.get(prefix_ + kBegin, timeout_);
     if (!word) return word.error();
     if (auto why = failure_in(*word)) return *why;
@@ -67,7 +70,11 @@ Result<WritePlan> SaveMeeting::join(const SaveOpinion& mine, const std::string& 
     plan.read_back = std::strtol(at, &at, 10) != 0;
     auto first = parse_opinion(at);
     auto agreed = first ? compare(*first, mine, tensors) : Result<void>(first.error());
-    auto said = store_.set(prefix_ + kAnswer + std::to_string(context_.rank.value),
+    const std::string rank = std::to_string(context_.rank.value);
+    if (agreed && !copied)
+        agreed = Error(copied.error().code(),
+                       "rank " + rank + " could not write its part: " + copied.error().sentence());
+    auto said = store_.set(prefix_ + kAnswer + rank,
                            agreed ? kAgreed + own.slices + " " + write_metadata(own.metadata)
                                   : word_of(agreed.error()));
     if (!agreed) return agreed.error();
@@ -103,6 +110,23 @@ Result<std::vector<SaveAnswer>> SaveMeeting::answers(const SaveAnswer& own) {
     return all;
 }
 
+Result<void> SaveMeeting::assign(int rank, const Result<std::string>& list,
+                                 std::set<std::string>& lists) {
+    auto checksum = list && !list->empty() ? publish(*list, lists) : list;
+    return store_.set(prefix_ + kWrites + std::to_string(rank),
+                      checksum ? kAgreed + *checksum : word_of(checksum.error()));
+}
+
+Result<std::string> SaveMeeting::assigned(const std::string& own) {
+    auto word =
+        store_.get(prefix_ + kWrites + std::to_string(context_.rank.value), timeout_ + kLonger);
+    if (!word) return word;
+    if (auto why = failure_in(*word)) return *why;
+    const std::string checksum = word->substr(std::min(sizeof kAgreed - 1, word->size()));
+    if (checksum.empty()) return checksum;
+    return checksum == checksum_of(std::as_bytes(std::span(own))) ? own : published(checksum);
+}
+
 // "4096 0123456789abcdef": bytes and checksum; then those of the blocks.
 Result<void> SaveMeeting::report(const std::string& key, const Result<SnapshotFile>& file) {
     if (!file) return store_.set(prefix_ + key, word_of(file.error()));
@@ -132,9 +156,8 @@ void SaveMeeting::end(const Result<void>& result) {
     (void)store_.set(prefix_ + kDone, result ? kAgreed : word_of(result.error()));
 }
 
-// Rank 0 may use its whole timeout, so this rank waits a little longer.
 Result<void> SaveMeeting::outcome(bool& unknown) {
-    auto word = store_.get(prefix_ + kDone, timeout_ + std::chrono::seconds(5));
+    auto word = store_.get(prefix_ + kDone, timeout_ + kLonger);
     unknown = !word;
     if (!word) return word.error();
     if (auto why = failure_in(*word)) return *why;

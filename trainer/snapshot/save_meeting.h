@@ -4,13 +4,16 @@
 //                              whether files are read back; or why there will be no snapshot
 //   answer/R    rank R → 0     agreed, with the checksum of its list of slices and the rank's own
 //                              metadata; or in what rank R differs
+//   writes/R    rank 0 → R     the checksum of the list of those slices that rank R writes: all of
+//                              its own, or fewer where other ranks have them, too
 //   0, 1, …     a rank → 0     a file is on disk, with its size and checksum; or why it is not
 //   slices/R    rank R → 0     the same for the file of its slices, with the blocks' checksums
 //   done        rank 0 → all   whether the snapshot is complete
 //
-// Rank 0 reads all answers before it believes in any file. A rank that differs writes nothing. The
-// list of tensors travels only if two ranks differ, a list of slices only when one has changed, and
-// each lies in the store once for each different list of a writer.
+// Rank 0 reads all answers before it believes in any file. A rank that differs writes nothing, and
+// a rank with slices nothing before it knows which of them it writes. The list of tensors travels
+// only if two ranks differ, a list of slices only when one has changed, and each lies in the store
+// once for each different list of a writer.
 //
 // Thread: one. Errors: those of the store; refused, if two ranks differ; those of another rank,
 // which the sentence names.
@@ -53,6 +56,8 @@ class SaveMeeting {
     Result<void> begin(const SaveOpinion& mine, const std::string& tensors, const WritePlan& plan,
                        std::set<std::string>& lists);
     Result<void> call_off(const Error& reason);
+    // Rank 0: tells another rank which slices it writes, or why there will be no snapshot.
+    Result<void> assign(int rank, const Result<std::string>& list, std::set<std::string>& lists);
     // Rank 0: waits for every other rank. The answers of all ranks, in their order; `own` is that
     // of rank 0.
     Result<std::vector<SaveAnswer>> answers(const SaveAnswer& own);
@@ -61,10 +66,13 @@ class SaveMeeting {
     // Rank 0: tells the result of all.
     void end(const Result<void>& result);
 
-    // The other ranks: learn what rank 0 begins, and answer. An error ends this rank's part of the
-    // snapshot; outcome() then has the same one, or rank 0's.
+    // The other ranks: learn what rank 0 begins, and answer. `copied`: whether this rank has its
+    // share. An error ends this rank's part of the snapshot; outcome() then has the same one, or
+    // rank 0's.
     Result<WritePlan> join(const SaveOpinion& mine, const std::string& tensors,
-                           const SaveAnswer& own);
+                           const SaveAnswer& own, const Result<void>& copied);
+    // Waits for the list of the slices that this rank writes. `own`: the list of those it brings.
+    Result<std::string> assigned(const std::string& own);
     // Waits for rank 0's result. `unknown` is set if rank 0 did not say one.
     Result<void> outcome(bool& unknown);
 

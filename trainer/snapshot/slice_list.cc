@@ -44,15 +44,28 @@ Result<void> check_overlaps(const std::vector<Brought>& slices) {
         for (std::size_t k = 0; k < i; ++k) {
             const auto both = common(slices[i].slice->part, slices[k].slice->part);
             if (!both) continue;
-            return refuse(slices[i].slice->tensor,
-                          rank_text(slices[k].rank) + " has the slice " +
-                              describe_ranges(slices[k].slice->part) + " and " +
-                              rank_text(slices[i].rank) + " the slice " +
-                              describe_ranges(slices[i].slice->part) + ", so " +
-                              describe_ranges(*both) +
-                              " would be saved twice; of ranks with the same slice one brings it");
+            return refuse(
+                slices[i].slice->tensor,
+                rank_text(slices[k].rank) + " has the slice " +
+                    describe_ranges(slices[k].slice->part) + " and " + rank_text(slices[i].rank) +
+                    " the slice " + describe_ranges(slices[i].slice->part) + ", so " +
+                    describe_ranges(*both) +
+                    " would be saved twice; ranks that share elements bring equal slices");
         }
     return {};
+}
+
+// Each rectangle once, whichever ranks bring it. A rank that lists one twice has made a mistake.
+std::vector<Brought> without_replicas(const std::vector<Brought>& slices) {
+    std::vector<Brought> distinct;
+    for (const auto& slice : slices) {
+        const bool replica =
+            std::any_of(distinct.begin(), distinct.end(), [&](const Brought& other) {
+                return other.slice->part == slice.slice->part && other.rank != slice.rank;
+            });
+        if (!replica) distinct.push_back(slice);
+    }
+    return distinct;
 }
 
 // Without overlaps the elements tell whether something is missing; the search is for the sentence.
@@ -84,11 +97,19 @@ SliceEntry entry_in(const Json& row) {
 }  // namespace
 
 std::string write_slices(const std::vector<TensorView>& tensors) {
-    std::vector<Json> rows;
+    std::vector<SliceEntry> slices;
     for (const auto& tensor : tensors)
         if (tensor.place && !tensor.is_nothing())
-            rows.push_back({tensor.name, to_string(tensor.type), tensor.place->whole,
-                            tensor.place->offset, tensor.shape});
+            slices.push_back({tensor.name, tensor.type, tensor.place->whole,
+                              Rectangle{tensor.place->offset, tensor.shape}});
+    return write_slices(slices);
+}
+
+std::string write_slices(const std::vector<SliceEntry>& slices) {
+    std::vector<Json> rows;
+    for (const auto& slice : slices)
+        rows.push_back({slice.tensor, to_string(slice.type), slice.whole, slice.part.offset,
+                        slice.part.shape});
     if (rows.empty()) return {};
     std::sort(rows.begin(), rows.end());
     return Json(rows).dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -116,27 +137,10 @@ Result<void> check_slices(const std::vector<std::vector<SliceEntry>>& ranks,
                                     " brings a slice of it, and all ranks bring the whole");
         for (const auto& slice : slices)
             if (auto good = fits_together(slices[0], slice); !good) return good;
-        if (auto good = check_overlaps(slices); !good) return good;
-        if (auto good = check_gaps(slices); !good) return good;
+        const auto distinct = without_replicas(slices);
+        if (auto good = check_overlaps(distinct); !good) return good;
+        if (auto good = check_gaps(distinct); !good) return good;
     }
-    return {};
-}
-
-Result<void> SliceLists::agree(const std::vector<std::string>& checksums,
-                               const std::set<std::string>& shared, const Fetch& fetch) {
-    if (checksums == checksums_ && shared == shared_) return {};
-    std::vector<std::vector<SliceEntry>> ranks;
-    for (const auto& checksum : checksums) {
-        auto text = checksum.empty() ? Result<std::string>(std::string()) : fetch(checksum);
-        if (!text) return text.error();
-        auto slices = parse_slices(*text);
-        if (!slices) return slices.error();
-        ranks.push_back(std::move(*slices));
-    }
-    if (auto good = check_slices(ranks, shared); !good) return good;
-    checksums_ = checksums;
-    shared_ = shared;
-    ranks_ = std::move(ranks);
     return {};
 }
 

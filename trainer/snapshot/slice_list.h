@@ -5,7 +5,6 @@
 // malformed, for a text that no rank has written.
 #pragma once
 
-#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -30,30 +29,13 @@ struct SliceEntry {
 // The slices among these tensors as JSON: [["w", "F32", [8, 4], [0, 0], [4, 4]], …], sorted. Empty
 // if there are none.
 std::string write_slices(const std::vector<TensorView>& tensors);
+std::string write_slices(const std::vector<SliceEntry>& slices);
 Result<std::vector<SliceEntry>> parse_slices(const std::string& text);
 
 // Whether the slices of all ranks, in the order of the ranks, are whole tensors: equal types and
-// shapes, no element twice, none missing. `shared`: the names of the tensors that all ranks have.
+// shapes, no element missing, and none twice but in replicas (several ranks bring one rectangle).
+// `shared`: the names of the tensors that all ranks have.
 Result<void> check_slices(const std::vector<std::vector<SliceEntry>>& ranks,
                           const std::set<std::string>& shared);
-
-// What rank 0 knows of the ranks' lists. As long as no list changes they are neither fetched nor
-// checked again.
-class SliceLists {
-  public:
-    // Gets the list that has this checksum.
-    using Fetch = std::function<Result<std::string>(const std::string& checksum)>;
-
-    // `checksums`: of each rank's list; empty for a rank without slices.
-    Result<void> agree(const std::vector<std::string>& checksums,
-                       const std::set<std::string>& shared, const Fetch& fetch);
-    // The lists that agree() has accepted.
-    const std::vector<std::vector<SliceEntry>>& ranks() const { return ranks_; }
-
-  private:
-    std::vector<std::string> checksums_;
-    std::set<std::string> shared_;
-    std::vector<std::vector<SliceEntry>> ranks_;
-};
 
 }  // namespace ddprun::trainer

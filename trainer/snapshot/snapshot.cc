@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <thread>
 
 #include "trainer/snapshot/durable_file.h"
@@ -41,6 +42,25 @@ Result<void> lay_out(const std::vector<TensorView>& tensors, PageBuffer& file,
         at += tensors[index].data.size();
     }
     return {};
+}
+
+// A shorter list has no longer header, so no tensor moves to the right, over one that is to move.
+Result<void> keep_slices(PageBuffer& file, const std::vector<SliceEntry>& slices) {
+    auto all = parse_safetensors(file.bytes());
+    if (!all) return all.error();
+    std::set<std::string> keys;
+    for (const auto& slice : slices) keys.insert(slice.file_key());
+    std::erase_if(all->tensors,
+                  [&](const TensorView& tensor) { return !keys.contains(key_of(tensor)); });
+    auto head = safetensors_head(all->tensors, {{"format", "pt"}});
+    if (!head) return head.error();
+    std::byte* at = file.bytes().data() + head->size();
+    for (const auto& tensor : all->tensors) {
+        if (!tensor.data.empty()) std::memmove(at, tensor.data.data(), tensor.data.size());
+        at += tensor.data.size();
+    }
+    std::memcpy(file.bytes().data(), head->data(), head->size());
+    return file.resize(static_cast<std::size_t>(at - file.bytes().data()));
 }
 
 namespace {

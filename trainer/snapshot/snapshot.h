@@ -32,6 +32,7 @@
 #include "trainer/snapshot/durable_file.h"
 #include "trainer/snapshot/page_buffer.h"
 #include "trainer/snapshot/safetensors.h"
+#include "trainer/snapshot/slice_list.h"
 #include "trainer/snapshot/snapshot_manifest.h"
 #include "trainer/snapshot/snapshot_name.h"
 #include "trainer/snapshot/write_plan.h"
@@ -62,6 +63,10 @@ using CopyTensor = std::function<Result<void>(std::byte* to, const TensorView& t
 // (a name twice, a wrong size), unavailable (no memory), those of `copy`.
 Result<void> lay_out(const std::vector<TensorView>& tensors, PageBuffer& file,
                      const CopyTensor& copy);
+
+// Leaves only these slices in a file of lay_out(), with a header of their own. It becomes shorter,
+// and is not copied. Errors: those of parse_safetensors() and safetensors_head().
+Result<void> keep_slices(PageBuffer& file, const std::vector<SliceEntry>& slices);
 
 class SnapshotFolder {
   public:

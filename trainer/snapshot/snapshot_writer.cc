@@ -2,10 +2,12 @@
 #include "trainer/snapshot/snapshot_writer.h"
 
 #include <algorithm>
+#include <exception>
 #include <optional>
 #include <span>
 
 #include "trainer/gpu/gpu.h"
+#include "trainer/group/guarded_store.h"
 
 namespace ddprun::trainer {
 
@@ -18,6 +20,9 @@ struct SnapshotWriter::Slot {
 };
 
 namespace {
+
+// A living rank says this soon what it knows of a small snapshot.
+constexpr auto kLastWord = std::chrono::seconds(1);
 
 // Adds the time of its life to a sum.
 class TimeAdded {
@@ -44,6 +49,13 @@ std::vector<Metadata> metadata_of(const std::vector<SaveAnswer>& answers) {
     return all;
 }
 
+// Where other ranks have some of this rank's slices, too, only those remain that it writes.
+Result<void> keep_written(PageBuffer& file, const SaveJob& job) {
+    if (job.written == job.slices) return {};
+    auto slices = parse_slices(job.written);
+    return slices ? keep_slices(file, *slices) : slices.error();
+}
+
 }  // namespace
 
 CopyTensor copy_from_gpu() {
@@ -56,7 +68,8 @@ SnapshotWriter::SnapshotWriter(const Context& context, std::unique_ptr<Store> st
                                SnapshotFolder folder, FolderClaim claim, WriterOptions options,
                                SaveCopier copier)
     : context_(context),
-      store_(std::move(store)),
+      store_(
+          std::make_unique<GuardedStore>(std::move(store), [this] { return waits_no_longer(); })),
       claim_(std::move(claim)),
       folder_(std::move(folder)),
       options_(std::move(options)),
@@ -64,7 +77,10 @@ SnapshotWriter::SnapshotWriter(const Context& context, std::unique_ptr<Store> st
       slots_{std::make_unique<Slot>(), std::make_unique<Slot>()} {}
 
 // Finishes the queued snapshots first: their tasks use the other members.
-SnapshotWriter::~SnapshotWriter() { queue_.stop(); }
+SnapshotWriter::~SnapshotWriter() {
+    if (std::uncaught_exceptions() > 0) leave_by_ = Clock::now() + kLastWord;
+    queue_.stop();
+}
 
 Result<std::unique_ptr<SnapshotWriter>> SnapshotWriter::make(const Context& context,
                                                              const Store& store,
@@ -138,13 +154,14 @@ Result<std::string> SnapshotWriter::slices_word(SaveMeeting& meeting, const Save
 
 // Rank 0 checks that the folder is still ours and finds free file names. The other ranks write
 // nothing before they have its answer.
-Result<WritePlan> SnapshotWriter::open(SaveMeeting& meeting, const SaveJob& job) {
+Result<WritePlan> SnapshotWriter::open(SaveMeeting& meeting, const SaveJob& job,
+                                       const Result<void>& copied) {
     const SaveOpinion mine{job.name, context_.world_size, job.planned(),
                            checksum_of(std::as_bytes(std::span(job.tensors)))};
     if (!context_.is_first()) {
         auto slices = slices_word(meeting, job);
         if (!slices) return slices.error();
-        return meeting.join(mine, job.tensors, {job.own_metadata, *slices});
+        return meeting.join(mine, job.tensors, {job.own_metadata, *slices}, copied);
     }
     auto how = folder_.begin(job.name);
     auto said =
@@ -152,22 +169,55 @@ Result<WritePlan> SnapshotWriter::open(SaveMeeting& meeting, const SaveJob& job)
     return said || !how ? how : Result<WritePlan>(said.error());
 }
 
+// Rank 0 only: hears all ranks, compares their slices, and chooses who writes what. Returns the
+// ranks' own metadata.
+Result<std::vector<Metadata>> SnapshotWriter::agree(SaveMeeting& meeting, const SaveJob& job,
+                                                    const Result<void>& copied) {
+    if (!copied) return copied.error();
+    auto mine = slices_word(meeting, job);
+    if (!mine) return mine.error();
+    auto answers = meeting.answers({job.own_metadata, *mine});
+    if (!answers) return answers.error();
+    std::vector<std::string> lists;
+    for (const auto& answer : *answers) lists.push_back(answer.slices);
+    auto good = slices_.agree(lists, job.shared_names(),
+                              [&](const std::string& list) { return meeting.published(list); });
+    if (!good) return good.error();
+    return metadata_of(*answers);
+}
+
+// Rank 0 only: the same, and tells the other ranks. Also a failure: they wait for it.
+Result<std::vector<Metadata>> SnapshotWriter::hear_all(SaveMeeting& meeting, SaveJob& job,
+                                                       const Result<void>& copied) {
+    auto metadata = agree(meeting, job, copied);
+    const auto& written = slices_.written();
+    if (metadata) job.written = write_slices(written[0]);
+    for (int rank = 1; rank < context_.world_size; ++rank) {
+        const auto index = static_cast<std::size_t>(rank);
+        if (metadata && !slices_.brings(index)) continue;
+        const auto list =
+            metadata ? write_slices(written[index]) : Result<std::string>(metadata.error());
+        if (auto said = meeting.assign(rank, list, lists_); !said) return said.error();
+    }
+    return metadata;
+}
+
 // Writes this rank's files and reports each of them, also a failed one, so that rank 0 does not
-// wait for it. `written` gets the names that may be on disk.
-Result<void> SnapshotWriter::write_own(SaveMeeting& meeting, const Slot& slot, const SaveJob& job,
-                                       const Result<void>& copied,
-                                       std::vector<std::string>& written) {
+// wait for it. `files` gets the names that may be on disk.
+Result<void> SnapshotWriter::write_own(SaveMeeting& meeting, Slot& slot, const SaveJob& job,
+                                       std::vector<std::string>& files) {
     const auto own = job.own_files();
-    Result<void> result = copied;
+    Result<void> result;
     for (std::size_t i = 0; i < own.size(); ++i) {
-        auto file = copied ? folder_.write_file(own[i].name, slot.memory.files[i].pages)
-                           : Result<SnapshotFile>(copied.error());
-        if (file) written.push_back(own[i].name);
+        PageBuffer& pages = slot.memory.files[i].pages;
+        auto ready = own[i].slices ? keep_written(pages, job) : Result<void>();
+        auto file =
+            ready ? folder_.write_file(own[i].name, pages) : Result<SnapshotFile>(ready.error());
+        if (file) files.push_back(own[i].name);
         if (file && job.how.read_back)
             if (auto same = folder_.read_back(*file); !same) file = same.error();
         // A reader of slices wants to check no more than it needs.
-        if (file && own[i].slices)
-            file->blocks = checksums_of_blocks(slot.memory.files[i].pages.bytes());
+        if (file && own[i].slices) file->blocks = checksums_of_blocks(pages.bytes());
         if (auto said = meeting.report(own[i].key, file); !said) return said;
         if (!file) result = file.error();
     }
@@ -185,57 +235,65 @@ Result<SnapshotFile> SnapshotWriter::hear_of(SaveMeeting& meeting,
     return file;
 }
 
-// Rank 0 only: hears all ranks, compares their slices, collects the reports of all files, and
-// commits.
-Result<void> SnapshotWriter::complete(SaveMeeting& meeting, const SaveJob& job) {
-    auto mine = slices_word(meeting, job);
-    if (!mine) return mine.error();
-    auto answers = meeting.answers({job.own_metadata, *mine});
-    if (!answers) return answers.error();
-    std::vector<std::string> lists;
-    for (const auto& answer : *answers) lists.push_back(answer.slices);
-    auto good = slices_.agree(lists, job.shared_names(),
-                              [&](const std::string& list) { return meeting.published(list); });
-    if (!good) return good;
+// Rank 0 only: collects the reports of all files, and commits.
+Result<void> SnapshotWriter::complete(SaveMeeting& meeting, const SaveJob& job,
+                                      std::vector<Metadata> metadata) {
+    const auto& written = slices_.written();
     std::vector<SnapshotFile> files;
-    for (const auto& expected : job.all_files(slices_.ranks())) {
+    for (const auto& expected : job.all_files(written)) {
         auto file = hear_of(meeting, expected);
         if (!file) return file.error();
         files.push_back(std::move(*file));
     }
-    if (std::any_of(lists.begin(), lists.end(), [](const auto& list) { return !list.empty(); })) {
-        const auto text = job.index_of(slices_.ranks()).text();
+    if (std::any_of(written.begin(), written.end(),
+                    [](const auto& list) { return !list.empty(); })) {
+        const auto text = job.index_of(written).text();
         if (auto done = folder_.write_index(job.name.index(job.how.edition), text); !done)
             return done;
     }
-    return folder_.commit(job.name, std::move(files), job.metadata, metadata_of(*answers));
+    return folder_.commit(job.name, std::move(files), job.metadata, std::move(metadata));
+}
+
+// Rank 0's half of a snapshot. `files` gets the names that may be on disk.
+Result<void> SnapshotWriter::lead(SaveMeeting& meeting, Slot& slot, SaveJob& job,
+                                  const Result<void>& copied, std::vector<std::string>& files) {
+    auto metadata = hear_all(meeting, job, copied);
+    Result<void> result = metadata ? write_own(meeting, slot, job, files) : metadata.error();
+    if (result) result = complete(meeting, job, std::move(*metadata));
+    // If it was written. It stays if the snapshot is complete after all.
+    files.push_back(job.name.index(job.how.edition));
+    meeting.end(result);
+    return result;
+}
+
+// The other ranks' half. Without rank 0's word the snapshot may be complete: `files` stay, and the
+// next loader decides.
+Result<void> SnapshotWriter::follow(SaveMeeting& meeting, Slot& slot, SaveJob& job,
+                                    std::vector<std::string>& files) {
+    if (!job.slices.empty()) {
+        auto list = meeting.assigned(job.slices);
+        if (!list) return list.error();
+        job.written = std::move(*list);
+    }
+    Result<void> result = write_own(meeting, slot, job, files);
+    bool unknown = false;
+    auto outcome = meeting.outcome(unknown);
+    if (unknown) files.clear();
+    return outcome ? result : outcome;
 }
 
 // Writes, and learns whether the snapshot is complete. Rank 0's result is the result of all ranks:
 // otherwise some rank could report a snapshot that does not exist.
-Result<void> SnapshotWriter::write_and_agree(const Slot& slot, SaveJob& job,
-                                             const Result<void>& copied) {
+Result<void> SnapshotWriter::write_and_agree(Slot& slot, SaveJob& job, const Result<void>& copied) {
     SaveMeeting meeting(context_, *store_, job.key, options_.timeout);
-    auto how = open(meeting, job);
+    auto how = open(meeting, job, copied);
     if (!how) return how.error();
     job.how = *how;
-    std::vector<std::string> written;
-    Result<void> result = write_own(meeting, slot, job, copied, written);
-    if (context_.is_first()) {
-        if (result) result = complete(meeting, job);
-        // If it was written. It stays if the snapshot is complete after all.
-        written.push_back(job.name.index(job.how.edition));
-        meeting.end(result);
-    } else {
-        // Without rank 0's word the snapshot may be complete. The files stay, and the next loader
-        // decides.
-        bool unknown = false;
-        auto outcome = meeting.outcome(unknown);
-        if (unknown) return outcome;
-        if (!outcome) result = outcome;
-    }
+    std::vector<std::string> files;
+    Result<void> result = context_.is_first() ? lead(meeting, slot, job, copied, files)
+                                              : follow(meeting, slot, job, files);
     if (!result)
-        for (const auto& name : written) folder_.discard(job.name, name);
+        for (const auto& name : files) folder_.discard(job.name, name);
     return result;
 }
 

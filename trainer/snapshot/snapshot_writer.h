@@ -7,13 +7,20 @@
 //
 // All ranks call save() for the same steps, and get the same result. A tensor without a place is
 // one that all ranks have, equal in its bits (data parallel). A tensor with a place is this rank's
-// own: a slice, or a whole tensor that only this rank has (slice_of(), tensor.h). The slices of all
-// ranks must be whole tensors: of ranks with the same slice one brings it. Each rank writes its
-// slices as one file, and rank 0 an index (snapshot_index.h). If ranks differ in the step, in the
-// tensors that all have, or if slices leave a hole or overlap, the snapshot fails with a sentence
-// that names tensor and ranks, and older snapshots stay. If one rank cannot write its share, the
+// own: a slice, or a whole tensor that not all ranks have (slice_of(), tensor.h). The slices of all
+// ranks must be whole tensors. Several ranks may bring the same slice (replicas): each copies it in
+// save(), and one of them writes it, so that their shares of the bytes are about equal
+// (slice_choice.h). Replicas must have one type and shape; that their bits are equal is the
+// program's care, and is not looked at. Each rank writes its slices as one file, and rank 0 an
+// index (snapshot_index.h). If ranks differ in the step, in the tensors that all have, or if slices
+// leave a hole or overlap in part, the snapshot fails with a sentence that names tensor and ranks,
+// and older snapshots stay. If one rank cannot write its share, the
 // snapshot fails on all ranks, and its files are removed. A rank that cannot learn the result,
 // because rank 0 is gone, removes nothing: the snapshot may be complete.
+//
+// The destructor finishes what was saved. Where an exception destroys the writer, the training has
+// failed, and another rank may be dead: then this rank waits for the others one second at most. So
+// the restart does not wait for the time-out of a snapshot that cannot become complete.
 //
 // A job may have several writers, for example for its latest and its best snapshots. Each has a
 // folder of its own, and all ranks make them in the same order.
@@ -24,6 +31,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -38,7 +46,7 @@
 #include "trainer/snapshot/save_copier.h"
 #include "trainer/snapshot/save_job.h"
 #include "trainer/snapshot/save_meeting.h"
-#include "trainer/snapshot/slice_list.h"
+#include "trainer/snapshot/slice_agreement.h"
 #include "trainer/snapshot/snapshot.h"
 
 namespace ddprun::trainer {
@@ -105,18 +113,30 @@ class SnapshotWriter {
     struct Slot;
     SnapshotWriter(const Context& context, std::unique_ptr<Store> store, SnapshotFolder folder,
                    FolderClaim claim, WriterOptions options, SaveCopier copier);
+    bool waits_no_longer() const { return std::chrono::steady_clock::now() > leave_by_.load(); }
     Result<void> write(Slot& slot, SaveJob& job, Result<void> copied);
-    Result<void> write_and_agree(const Slot& slot, SaveJob& job, const Result<void>& copied);
-    Result<WritePlan> open(SaveMeeting& meeting, const SaveJob& job);
+    Result<void> write_and_agree(Slot& slot, SaveJob& job, const Result<void>& copied);
+    Result<void> lead(SaveMeeting& meeting, Slot& slot, SaveJob& job, const Result<void>& copied,
+                      std::vector<std::string>& files);
+    Result<void> follow(SaveMeeting& meeting, Slot& slot, SaveJob& job,
+                        std::vector<std::string>& files);
+    Result<WritePlan> open(SaveMeeting& meeting, const SaveJob& job, const Result<void>& copied);
     Result<std::string> slices_word(SaveMeeting& meeting, const SaveJob& job);
-    Result<void> write_own(SaveMeeting& meeting, const Slot& slot, const SaveJob& job,
-                           const Result<void>& copied, std::vector<std::string>& written);
-    Result<void> complete(SaveMeeting& meeting, const SaveJob& job);
+    Result<std::vector<Metadata>> hear_all(SaveMeeting& meeting, SaveJob& job,
+                                           const Result<void>& copied);
+    Result<std::vector<Metadata>> agree(SaveMeeting& meeting, const SaveJob& job,
+                                        const Result<void>& copied);
+    Result<void> write_own(SaveMeeting& meeting, Slot& slot, const SaveJob& job,
+                           std::vector<std::string>& files);
+    Result<void> complete(SaveMeeting& meeting, const SaveJob& job, std::vector<Metadata> metadata);
     Result<SnapshotFile> hear_of(SaveMeeting& meeting, const SaveJob::File& expected) const;
     Result<void> await(Slot& slot);
 
     const Context context_;
-    const std::unique_ptr<Store> store_;
+    // When the waits for other ranks end, whatever their time-outs.
+    std::atomic<std::chrono::steady_clock::time_point> leave_by_{
+        std::chrono::steady_clock::time_point::max()};
+    const std::unique_ptr<Store> store_;  // whose waits end then
     const FolderClaim claim_;
     SnapshotFolder folder_;
     const WriterOptions options_;
@@ -126,7 +146,7 @@ class SnapshotWriter {
     std::int64_t saves_ = 0;
     std::chrono::steady_clock::duration held_{};
     std::set<std::string> lists_;  // checksums of those that this rank has put into the store
-    SliceLists slices_;            // of all ranks; on rank 0
+    SliceAgreement slices_;        // of all ranks; on rank 0
     Result<void> failed_;
     mutable std::mutex mutex_;  // of newest_
     Newest newest_;

@@ -31,7 +31,8 @@ Tensor tensor(std::string name, std::vector<std::uint64_t> shape, std::span<T> v
 }
 
 // This rank's own slice of a tensor: the elements from `offset` on, as many as `shape` says. Other
-// ranks bring the rest. To load, ranks may cut the tensor otherwise, or have all of it.
+// ranks bring the rest; some may bring the same slice, with the same bits. To load, ranks may cut
+// the tensor otherwise, or have all of it.
 template <class T>
 Tensor slice_of(std::string name, Extents whole, Extents offset, Extents shape,
                 std::span<T> values) {
@@ -39,7 +40,8 @@ Tensor slice_of(std::string name, Extents whole, Extents offset, Extents shape,
             Place{std::move(whole), std::move(offset)}};
 }
 
-// A whole tensor that only this rank has (a layer of its stage, in a pipeline).
+// A whole tensor that not all ranks have: this one, and perhaps replicas of it (a layer of a stage,
+// in a pipeline).
 template <class T>
 Tensor only_here(std::string name, Extents shape, std::span<T> values) {
     Extents offset(shape.size());

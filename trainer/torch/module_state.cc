@@ -176,6 +176,25 @@ Result<std::optional<Kept>> kept_in(const Safetensors& content, const Kind& kind
     return std::optional(std::move(kept));
 }
 
+Result<ModuleState> views_of(const NamedTensors& all) {
+    ModuleState state;
+    auto kept = std::make_shared<std::vector<Tensor>>();
+    for (const auto& [name, tensor] : all) {
+        const auto type = data_type_of(tensor.scalar_type());
+        if (!type)
+            return usage_error("tensor \"" + name + "\" is " + c10::toString(tensor.scalar_type()) +
+                               ", which cannot be saved");
+        kept->push_back(tensor.detach().contiguous());
+        const Tensor& flat = kept->back();
+        state.tensors.push_back({name,
+                                 *type,
+                                 shape_of(flat),
+                                 {static_cast<const std::byte*>(flat.data_ptr()), flat.nbytes()}});
+    }
+    state.kept = std::move(kept);
+    return state;
+}
+
 }  // namespace
 
 Result<ModuleState> state_of(const torch::nn::Module& module,
@@ -196,22 +215,13 @@ Result<ModuleState> state_of(const torch::nn::Module& module,
                                  torch::tensor(static_cast<float>(*kept.step)));
         }
     }
-    ModuleState state;
-    auto kept = std::make_shared<std::vector<Tensor>>();
-    for (const auto& [name, tensor] : all) {
-        const auto type = data_type_of(tensor.scalar_type());
-        if (!type)
-            return usage_error("tensor \"" + name + "\" is " + c10::toString(tensor.scalar_type()) +
-                               ", which cannot be saved");
-        kept->push_back(tensor.detach().contiguous());
-        const Tensor& flat = kept->back();
-        state.tensors.push_back({name,
-                                 *type,
-                                 shape_of(flat),
-                                 {static_cast<const std::byte*>(flat.data_ptr()), flat.nbytes()}});
-    }
-    state.kept = std::move(kept);
-    return state;
+    return views_of(all);
+}
+
+Result<ModuleState> host_state_of(const torch::nn::Module& module) {
+    NamedTensors all = tensors_of(module);
+    for (auto& [name, tensor] : all) tensor = tensor.cpu();
+    return views_of(all);
 }
 
 Result<void> restore(const Safetensors& content, torch::nn::Module& module,

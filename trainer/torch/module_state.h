@@ -37,6 +37,9 @@ struct ModuleState {
 Result<ModuleState> state_of(const torch::nn::Module& module,
                              const torch::optim::Optimizer* optimizer = nullptr);
 
+// The module's alone, in host memory also if the module is on a GPU: for files and checksums.
+Result<ModuleState> host_state_of(const torch::nn::Module& module);
+
 // Copies the tensors of a snapshot or a file into the module and the optimizer. All of the module's
 // must be there, with the same shapes and types; others than these and the optimizer's must not.
 // An optimizer without state in `content` starts anew. Nothing is changed if one does not fit.

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -177,7 +178,7 @@ TEST_P(CpuKernelsTest, CrossEntropyIsMinusTheLogarithmAndItsSlope) {
     const int targets[kRows] = {0, 18, 7, 7};
     auto losses = [&] {
         Values copy = logits, out(kRows);
-        k().cross_entropy(copy.data(), out.data(), targets, kRows, kWords, 1);
+        k().cross_entropy({kRows, kWords, copy.data(), kWords, targets}, out.data(), 1);
         return out;
     };
     for (long r = 0; r < kRows; ++r) {
@@ -190,8 +191,26 @@ TEST_P(CpuKernelsTest, CrossEntropyIsMinusTheLogarithmAndItsSlope) {
                     std::log(sum) - target, 1e-4);
     }
     Values slopes = logits, ignored(kRows);
-    k().cross_entropy(slopes.data(), ignored.data(), targets, kRows, kWords, 0.5f);
+    k().cross_entropy({kRows, kWords, slopes.data(), kWords, targets}, ignored.data(), 0.5f);
     expect_slopes(logits, Values(kRows, 0.5f), slopes, losses);
+}
+
+// Rows of logits may be longer than the vocabulary. What lies behind it does not count, and gets no
+// derivative.
+TEST_P(CpuKernelsTest, CrossEntropyLooksAtTheWordsOnly) {
+    constexpr long kRows = 2, kWords = 5, kRow = 8;
+    Values close = values(kRows * kWords, 1), apart(kRows * kRow, 99.0f);
+    for (long r = 0; r < kRows; ++r)
+        std::copy_n(close.begin() + r * kWords, kWords, apart.begin() + r * kRow);
+    const int targets[kRows] = {4, 0};
+    Values expected(kRows), losses(kRows);
+    k().cross_entropy({kRows, kWords, close.data(), kWords, targets}, expected.data(), 1);
+    k().cross_entropy({kRows, kWords, apart.data(), kRow, targets}, losses.data(), 1);
+    EXPECT_EQ(losses, expected);
+    for (std::size_t i = 0; i < apart.size(); ++i) {
+        const std::size_t row = i / kRow, word = i % kRow;
+        EXPECT_EQ(apart[i], word < kWords ? close[row * kWords + word] : 0) << i;
+    }
 }
 
 // Two positions of one token add up, and so do two rows of one position.
@@ -201,7 +220,9 @@ TEST_P(CpuKernelsTest, EmbeddingsAndTheirGradients) {
     Values out(20), d_token(15), d_position(10);
     k().embed(out.data(), tokens, of_token.data(), of_position.data(), 4, 2, 5);
     EXPECT_FLOAT_EQ(out[3 * 5 + 1], of_token[2 * 5 + 1] + of_position[1 * 5 + 1]);
-    k().embed_backward(d_token.data(), d_position.data(), tokens, d.data(), 4, 2, 5, 3);
+    const int words[] = {0, 2}, begins[] = {0, 1, 4}, rows[] = {1, 0, 2, 3};
+    k().embed_backward(d_token.data(), d_position.data(), {2, words, begins, rows}, d.data(), 4, 2,
+                       5);
     EXPECT_FLOAT_EQ(d_token[2 * 5 + 4], d[4] + d[14] + d[19]);
     EXPECT_FLOAT_EQ(d_token[1 * 5 + 4], 0);
     EXPECT_FLOAT_EQ(d_position[4], d[4] + d[14]);

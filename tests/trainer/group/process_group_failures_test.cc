@@ -189,6 +189,30 @@ TEST(ProcessGroupFailures, DoesNotWaitForTheWordOfADeadRank) {
     EXPECT_EQ(ends, Ends({0, 0, -SIGKILL}));
 }
 
+// A rank whose other group has failed leaves this one in order. It will say no word either.
+TEST(ProcessGroupFailures, DoesNotWaitForTheWordOfARankThatLeft) {
+    auto ends = run_ranks(
+        2,
+        [](const Context& context) {
+            Waited waited;
+            Eavesdropper store(connect_store(context, seconds(10)).value(), waited);
+            auto group = make_process_group(context, store, {Backend::gloo, seconds(60), {}});
+            std::vector<float> values(1000);
+            if (!group || !(*group)->all_reduce(buffer_of(std::span(values)))) return 1;
+            if (context.rank.value == 1) {
+                group->reset();
+                return 0;
+            }
+            const auto done = (*group)->all_reduce(buffer_of(std::span(values)));
+            for (const char* key : {"group/at/1", "gloo/first_lost"})
+                if (std::count(waited.keys.begin(), waited.keys.end(), key) > 0) return 2;
+            return test::expects_error(done, "rank 1 has left the group") +
+                   test::expects_error(done, "missing: rank 1");
+        },
+        seconds(30));
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
 // The leader's node is lost, and with it rank 0 and the store. The other ranks fail and end, long
 // before they would give up looking for a store.
 TEST(ProcessGroupFailures, EndsAtOnceWhenTheStoreDiesWithRankZero) {

@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "examples/parallel/samples.h"
 #include "trainer/backend/make_process_group.h"
+#include "trainer/snapshot/load_into.h"
+#include "trainer/snapshot/slice_list.h"
 #include "trainer/worker/store.h"
 
 namespace example {
@@ -79,21 +83,37 @@ TEST(BlockStack, IsTheSumOfItsParts) {
         EXPECT_NEAR(parts.output[i], expected[i], 1e-5) << i;
 }
 
-// The pieces of a grid of stages and columns cover each element of the whole model once.
-TEST(BlockStack, BringsEachElementOnce) {
-    std::map<std::string, std::vector<int>> seen;
-    for (const auto& tensor : whole_tensors()) seen[tensor.name].resize(tensor.count());
+// The slices of a grid of stages and columns are whole tensors, with the bias of each block twice;
+// and each value is in its place.
+TEST(BlockStack, BringsSlicesOfTheWholeModel) {
+    BlockStack whole({});
+    std::map<std::string, Tensor> tensors;
+    for (auto& tensor : whole.slices()) {
+        EXPECT_EQ(tensor.place->whole, tensor.shape);
+        tensors.emplace(tensor.name, tensor);
+    }
+    EXPECT_EQ(tensors.size(), 2 * 4 * kBlocks);
+    std::vector<std::vector<SliceEntry>> ranks;
     for (std::size_t stage = 0; stage < 2; ++stage) {
         for (std::size_t part = 0; part < 2; ++part) {
             BlockStack model(
                 {2 * stage, 2 * stage + 2, kHidden / 2 * part, kHidden / 2 * (part + 1)});
-            for (const auto& piece : model.pieces())
-                for (std::size_t i = 0; piece.counts && i < piece.values.size(); ++i)
-                    ++seen.at(piece.name).at(piece.first + i);
+            const auto slices = model.slices();
+            ranks.push_back(parse_slices(write_slices(views_of(slices))).value());
+            for (const auto& slice : slices) {
+                const auto& tensor = tensors.at(slice.name);
+                ASSERT_EQ(slice.place->whole, tensor.shape) << slice.name;
+                const std::size_t row =
+                    slice.data.size() / static_cast<std::size_t>(slice.shape[0]);
+                EXPECT_TRUE(std::ranges::equal(
+                    slice.data,
+                    tensor.data.subspan(slice.place->offset[0] * row, slice.data.size())))
+                    << slice.name;
+            }
         }
     }
-    for (const auto& [name, counts] : seen)
-        EXPECT_EQ(counts, std::vector<int>(counts.size(), 1)) << name;
+    const auto good = check_slices(ranks, {});
+    EXPECT_TRUE(good) << good.error();
 }
 
 }  // namespace

@@ -148,6 +148,68 @@ TEST(ShardedSnapshot, ReadsOnlyTheBlocksThatARankNeeds) {
     EXPECT_EQ(loaded->bytes_read, 4 * (2 * kMiB + 4096));
 }
 
+// What ranks of a grid bring, two parts and two replicas: halves of "w" and "m", and "n" whole.
+// Saves the steps from 1 to `last`; exits with 1 if that fails. On rank 1 `copy` takes the place of
+// memcpy.
+Ends save_replicas(const std::string& folder, std::int64_t last, const CopyTensor& copy = {}) {
+    return run_ranks(4, [&](const Context& context) {
+        const auto rank = static_cast<std::uint64_t>(context.rank.value);
+        auto store = connect_store(context, seconds(10)).value();
+        WriterOptions options;
+        options.timeout = seconds(10);
+        if (rank == 1) options.copy = copy;
+        auto saver = SnapshotWriter::make(context, *store, open(context, folder), options).value();
+        Part w("w", {8, 6}, {0, rank % 2 * 3}, {8, 3}), m("m", {8, 6}, {0, rank % 2 * 3}, {8, 3});
+        std::vector<float> n(5);
+        const std::vector<Tensor> state{w.tensor, m.tensor, only_here("n", {5}, std::span(n))};
+        saver->prepare(views_of(state));
+        for (std::int64_t step = 1; step <= last; ++step) {
+            w.fill(step);
+            m.fill(step + 10);
+            n.assign(5, static_cast<float>(step));
+            (void)saver->save(step, views_of(state), {});
+        }
+        return saver->wait() ? 0 : 1;
+    });
+}
+
+// Each slice is in one file, all ranks write some, and three ranks with other parts have it all.
+TEST(ShardedSnapshot, WritesReplicasOnce) {
+    test::TemporaryFolder folder;
+    ASSERT_EQ(save_replicas(folder, 3), Ends({0, 0, 0, 0}));
+    const auto snapshot = SnapshotFolder::newest_in(folder, {});
+    ASSERT_TRUE(snapshot) << snapshot.error();
+    std::size_t bytes = 0;
+    for (const auto& tensor : snapshot->content.tensors) bytes += tensor.data.size();
+    EXPECT_EQ(bytes, sizeof(float) * (2 * 8 * 6 + 5));
+    EXPECT_EQ(snapshot->content.tensors.size(), 5u);
+    EXPECT_EQ(snapshot->manifest.files.size(), 4u);
+    const auto ends = run_ranks(3, [&](const Context& context) {
+        const auto rank = static_cast<std::uint64_t>(context.rank.value);
+        auto store = connect_store(context, seconds(10)).value();
+        auto place = open(context, folder);
+        Part w("w", {8, 6}, {0, 2 * rank}, {8, 2}), m("m", {8, 6}, {2 * rank, 0}, {4, 6});
+        std::vector<float> n(5);
+        const std::vector<Tensor> state{w.tensor, m.tensor, tensor("n", {5}, std::span(n))};
+        auto loaded = resume_into(context, *store, place, state, seconds(10));
+        if (!loaded) return expect_error(loaded.error(), "-");
+        return w.has(3) && m.has(13) && n == std::vector<float>(5, 3) ? 0 : 1;
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0}));
+}
+
+// Rank 1 cannot copy what rank 3 has, too. The snapshot fails all the same: all ranks hear one
+// result.
+TEST(ShardedSnapshot, FailsForAllIfAReplicaCannotBeCopied) {
+    test::TemporaryFolder folder;
+    const auto fails = [](std::byte*, const TensorView& tensor) -> Result<void> {
+        return Error(ErrorCode::unavailable, "no copy of " + tensor.name);
+    };
+    EXPECT_EQ(save_replicas(folder, 1, fails), Ends({1, 1, 1, 1}));
+    for (const auto& entry : fs::directory_iterator(folder.path()))
+        EXPECT_THAT(entry.path().filename().string(), testing::Not(HasSubstr("snapshot-")));
+}
+
 // Changes one byte of a file.
 void damage(const fs::path& file, std::size_t at) {
     std::string text = test::read_all(file);
@@ -265,7 +327,9 @@ TEST(ShardedSnapshot, IsRefusedWithASliceOutside) {
         [](Part& w) {
             return slice_of("w", {8, 4}, {5, 0}, {4, 4}, std::span(w.values));
         },
-        "tensor \"w\": rank 1 has the slice [5:9, 0:4], which does not lie in the whole [8, 4]");
+        "rank 1 could not write its part: the slice [4, 4] of tensor \"w\" at [5, 0] does not lie "
+        "in "
+        "the whole [8, 4]");
 }
 
 // A snapshot without slices, as older versions write them, is cut while it is read; rank 1 lists

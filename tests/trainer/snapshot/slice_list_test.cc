@@ -41,12 +41,33 @@ TEST(SliceList, NamesWhatIsMissing) {
 }
 
 TEST(SliceList, NamesWhatIsThereTwice) {
-    expect_refused({{}, {slice("w", {8}, {0}, {5})}, {slice("w", {8}, {4}, {4})}},
-                   "tensor \"w\": rank 1 has the slice [0:5] and rank 2 the slice [4:8], so [4:5] "
-                   "would be saved twice; of ranks with the same slice one brings it");
-    // As many elements as the whole has, but not the right ones.
-    const Ranks same{{slice("w", {8}, {0}, {4})}, {slice("w", {8}, {0}, {4})}};
+    const char* advice = "ranks that share elements bring equal slices";
+    expect_refused(
+        {{}, {slice("w", {8}, {0}, {5})}, {slice("w", {8}, {4}, {4})}},
+        std::string("tensor \"w\": rank 1 has the slice [0:5] and rank 2 the slice [4:8], "
+                    "so [4:5] would be saved twice; ") +
+            advice);
+    // A part of a replica, which would make up the whole without it.
+    expect_refused(
+        {{slice("w", {8}, {0}, {8})}, {slice("w", {8}, {0}, {8})}, {slice("w", {8}, {2}, {2})}},
+        std::string("tensor \"w\": rank 0 has the slice [0:8] and rank 2 the slice [2:4], "
+                    "so [2:4] would be saved twice; ") +
+            advice);
+    // One rank, as many elements as the whole has, but not the right ones.
+    const Ranks same{{slice("w", {8}, {0}, {4}), slice("w", {8}, {0}, {4})}};
     EXPECT_THAT(check_slices(same, {}).error().sentence(), HasSubstr("[0:4] would be saved twice"));
+}
+
+TEST(SliceList, IsGoodWithReplicas) {
+    const auto left = slice("w", {8}, {0}, {4}), right = slice("w", {8}, {4}, {4}),
+               norm = slice("n", {3}, {0}, {3});
+    EXPECT_TRUE(check_slices({{left, norm}, {right, norm}, {left, norm}, {right, norm}}, {"c"}));
+    // Replicas do not fill a gap, and must be of one type.
+    expect_refused({{left}, {left}},
+                   "tensor \"w\": the slices of all ranks have 4 of its 8 elements (F32 [8]); the "
+                   "first that no rank has is [4]");
+    expect_refused({{norm}, {slice("n", {3}, {0}, {3}, DataType::bfloat16)}},
+                   "tensor \"n\": rank 1 has a slice of BF16 [3], and rank 0 one of F32 [3]");
 }
 
 TEST(SliceList, NamesTypesAndShapesThatDiffer) {
@@ -82,29 +103,6 @@ TEST(SliceList, ComesBackFromItsText) {
     for (const char* text : {"x", "[1]", "[[]]", "[[\"w\",\"F9\",[1],[0],[1]]]",
                              "[[\"w\",\"F32\",[1],[0]]]", "[[\"w\",\"F32\",[\"1\"],[0],[1]]]"})
         EXPECT_FALSE(parse_slices(text)) << text;
-}
-
-// Lists are fetched when one has changed, and not otherwise.
-TEST(SliceList, IsFetchedOnlyWhenItHasChanged) {
-    const std::map<std::string, std::string> texts{{"one", R"([["w","F32",[4],[0],[2]]])"},
-                                                   {"two", R"([["w","F32",[4],[2],[2]]])"},
-                                                   {"all", R"([["w","F32",[4],[0],[4]]])"}};
-    int fetched = 0;
-    const auto fetch = [&](const std::string& name) {
-        ++fetched;
-        return Result<std::string>(texts.at(name));
-    };
-    SliceLists lists;
-    EXPECT_TRUE(lists.agree({"one", "", "two"}, {}, fetch));
-    EXPECT_EQ(lists.ranks().size(), 3u);
-    EXPECT_TRUE(lists.agree({"one", "", "two"}, {}, fetch));
-    EXPECT_EQ(fetched, 2);
-    EXPECT_FALSE(lists.agree({"one", "", "two"}, {"w"}, fetch));
-    EXPECT_FALSE(lists.agree({"one", "", "all"}, {}, fetch));
-    // What was refused has not replaced what was good.
-    EXPECT_EQ(lists.ranks()[2][0].part.shape, Extents{2});
-    EXPECT_TRUE(lists.agree({"", "", "all"}, {}, fetch));
-    EXPECT_TRUE(lists.ranks()[0].empty());
 }
 
 TEST(SnapshotIndex, HasTheFormThatPythonKnows) {

@@ -260,5 +260,30 @@ TEST(SnapshotWriter, SurvivesBeingKilledAtAnyMoment) {
     EXPECT_LE(content_of(folder).size(), 2u * 3 + 1);
 }
 
+// The training fails while a snapshot is under way, and another rank will not write its part. The
+// others end long before the time-out of the snapshot, which is ten minutes: the test gives them
+// 30 s. So the restart need not wait for it.
+TEST(SnapshotWriter, DoesNotWaitLongForOtherRanksWhenTheTrainingFails) {
+    test::TemporaryFolder folder;
+    const auto ends = run_ranks(
+        3,
+        [&](const Context& context) {
+            auto store = connect_store(context, seconds(10)).value();
+            auto saver =
+                SnapshotWriter::make(context, *store, open(context, folder), WriterOptions{});
+            if (!saver || !store->add("made", 1)) return 1;
+            try {
+                const std::unique_ptr<SnapshotWriter> mine = std::move(*saver);
+                if (context.rank.value == 2) raise(SIGKILL);
+                if (!mine->save(1, State(1).views(), {})) return 2;
+                throw std::runtime_error("the connection to rank 2 was closed");
+            } catch (const std::runtime_error&) {
+                return 0;
+            }
+        },
+        seconds(30));
+    EXPECT_EQ(ends, Ends({0, 0, -SIGKILL}));
+}
+
 }  // namespace
 }  // namespace ddprun::trainer
