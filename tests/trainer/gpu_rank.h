@@ -9,9 +9,12 @@ namespace ddprun::trainer::test {
 
 struct GpuRank {
     explicit GpuRank(const Context& context,
-                     std::chrono::milliseconds timeout = std::chrono::seconds(60))
+                     std::chrono::milliseconds timeout = std::chrono::seconds(60),
+                     std::uint64_t checked_launches = 0)
         : store(connect_store(context, std::chrono::seconds(10)).value()) {
-        auto made = make_process_group(context, *store, {Backend::nccl, timeout, {}});
+        GroupOptions options{Backend::nccl, timeout, {}};
+        options.checked_launches = checked_launches;
+        auto made = make_process_group(context, *store, options);
         if (!made) std::fprintf(stderr, "%s\n", made.error().sentence().c_str());
         group = std::move(made.value());
     }

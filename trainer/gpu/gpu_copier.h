@@ -28,6 +28,7 @@ class PinnedPages {
     static Result<PinnedPages> pin(void* memory, std::size_t bytes);
 
     PinnedPages() = default;  // nothing
+    explicit operator bool() const { return memory_ != nullptr; }
 
   private:
     struct Unpin {

@@ -13,8 +13,8 @@ namespace ddprun::trainer {
 bool nccl_loads(std::string* why);
 
 // Connects to the other ranks of `context` until `deadline`, each with its own GPU. `store` belongs
-// to the new group alone. Errors: unavailable (no GPU, no library, NCCL failed), timed_out, those of
-// the store.
+// to the new group alone. Errors: unavailable (no GPU, no library, NCCL failed), timed_out, and
+// those of the store.
 Result<std::unique_ptr<ProcessGroup>> make_nccl_group(
     const Context& context, std::unique_ptr<Store> store, const GroupOptions& options,
     std::chrono::steady_clock::time_point deadline);

@@ -2,7 +2,6 @@
 #include "trainer/snapshot/snapshot_writer.h"
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
 #include <optional>
 #include <span>
@@ -16,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 
 // The memory of one snapshot in progress. The thread reads it until `work` is done.
 struct SnapshotWriter::Slot {
-    std::vector<PageBuffer> files;  // only this rank's files
+    SaveCopier::Memory memory;  // only this rank's files
     std::optional<Work> work;
 };
 
@@ -37,11 +36,6 @@ class TimeAdded {
     Clock::duration& sum_;
     const Clock::time_point begun_ = Clock::now();
 };
-
-Result<void> copy_bytes(std::byte* to, const TensorView& tensor) {
-    if (!tensor.data.empty()) std::memcpy(to, tensor.data.data(), tensor.data.size());
-    return {};
-}
 
 // Empty if no rank has any.
 std::vector<Metadata> metadata_of(const std::vector<SaveAnswer>& answers) {
@@ -71,13 +65,15 @@ CopyTensor copy_from_gpu() {
 }
 
 SnapshotWriter::SnapshotWriter(const Context& context, std::unique_ptr<Store> store,
-                               SnapshotFolder folder, FolderClaim claim, WriterOptions options)
+                               SnapshotFolder folder, FolderClaim claim, WriterOptions options,
+                               SaveCopier copier)
     : context_(context),
       store_(
           std::make_unique<GuardedStore>(std::move(store), [this] { return waits_no_longer(); })),
       claim_(std::move(claim)),
       folder_(std::move(folder)),
       options_(std::move(options)),
+      copier_(std::move(copier)),
       slots_{std::make_unique<Slot>(), std::make_unique<Slot>()} {}
 
 // Finishes the queued snapshots first: their tasks use the other members.
@@ -96,32 +92,24 @@ Result<std::unique_ptr<SnapshotWriter>> SnapshotWriter::make(const Context& cont
     if (!own) return own.error();
     const auto number = next_of_kind(**own, "writer", context.rank);
     if (!number) return number.error();
-    if (!options.copy) options.copy = copy_bytes;
-    std::unique_ptr<SnapshotWriter> made(new SnapshotWriter(
-        context, std::move(*own), std::move(folder), std::move(*claim), std::move(options)));
+    auto copier = SaveCopier::make(options.copy, options.gpu);
+    if (!copier) return copier.error();
+    std::unique_ptr<SnapshotWriter> made(
+        new SnapshotWriter(context, std::move(*own), std::move(folder), std::move(*claim),
+                           std::move(options), std::move(*copier)));
     made->number_ = *number;
     return made;
 }
 
 void SnapshotWriter::prepare(const std::vector<TensorView>& tensors) {
     const SaveJob job(context_, tensors, options_.file_bytes);
-    std::vector<std::size_t> sizes;
-    for (const auto& file : job.own_tensors(tensors)) {
-        auto head = safetensors_head(file, {{"format", "pt"}});
-        std::size_t bytes = head ? head->size() : 0;
-        for (const auto& tensor : file) bytes += tensor.data.size();
-        sizes.push_back(bytes);
-    }
+    const auto files = job.own_tensors(tensors);
     for (auto& slot : slots_) {
         // The slot is in use. Its save() allocates what it needs.
         if (slot->work) continue;
         // The reference is safe: a slot lives as long as the writer.
-        slot->work = queue_.push([&files = slot->files, sizes]() -> Result<void> {
-            files.resize(sizes.size());
-            for (std::size_t i = 0; i < sizes.size(); ++i)
-                if (auto done = files[i].resize(sizes[i]); !done) return done;
-            return {};
-        });
+        slot->work = queue_.push(
+            [this, &memory = slot->memory, files] { return copier_.reserve(memory, files); });
     }
 }
 
@@ -150,22 +138,12 @@ Result<void> SnapshotWriter::save(std::int64_t step, const std::vector<TensorVie
     // The failure of an earlier snapshot is reported now, but this one is still saved: it may
     // succeed.
     const Result<void> earlier = std::exchange(failed_, Result<void>());
-    auto copied = take_in(slot, tensors, job);
+    // The training stands still meanwhile, so nothing else is done here.
+    auto copied = copier_.copy(slot.memory, job.own_tensors(tensors));
     // Also if the copying failed: the other ranks wait for what this rank reports.
     slot.work =
         queue_.push([this, &slot, job, copied]() mutable { return write(slot, job, copied); });
     return copied ? earlier : copied;
-}
-
-// Copies this rank's share. The training stands still meanwhile, so nothing else is done here.
-Result<void> SnapshotWriter::take_in(Slot& slot, const std::vector<TensorView>& tensors,
-                                     const SaveJob& job) {
-    const auto files = job.own_tensors(tensors);
-    // Never fewer: a buffer that is not needed now keeps its pages for a later snapshot.
-    slot.files.resize(std::max(slot.files.size(), files.size()));
-    for (std::size_t i = 0; i < files.size(); ++i)
-        if (auto done = lay_out(files[i], slot.files[i], options_.copy); !done) return done;
-    return {};
 }
 
 // The checksum of this rank's list of slices, which lies in the store. Empty: it brings none.
@@ -231,14 +209,15 @@ Result<void> SnapshotWriter::write_own(SaveMeeting& meeting, Slot& slot, const S
     const auto own = job.own_files();
     Result<void> result;
     for (std::size_t i = 0; i < own.size(); ++i) {
-        auto ready = own[i].slices ? keep_written(slot.files[i], job) : Result<void>();
-        auto file = ready ? folder_.write_file(own[i].name, slot.files[i])
-                          : Result<SnapshotFile>(ready.error());
+        PageBuffer& pages = slot.memory.files[i].pages;
+        auto ready = own[i].slices ? keep_written(pages, job) : Result<void>();
+        auto file =
+            ready ? folder_.write_file(own[i].name, pages) : Result<SnapshotFile>(ready.error());
         if (file) files.push_back(own[i].name);
         if (file && job.how.read_back)
             if (auto same = folder_.read_back(*file); !same) file = same.error();
         // A reader of slices wants to check no more than it needs.
-        if (file && own[i].slices) file->blocks = checksums_of_blocks(slot.files[i].bytes());
+        if (file && own[i].slices) file->blocks = checksums_of_blocks(pages.bytes());
         if (auto said = meeting.report(own[i].key, file); !said) return said;
         if (!file) result = file.error();
     }
@@ -319,7 +298,9 @@ Result<void> SnapshotWriter::write_and_agree(Slot& slot, SaveJob& job, const Res
 }
 
 // Runs on the writer's thread.
-Result<void> SnapshotWriter::write(Slot& slot, SaveJob& job, const Result<void>& copied) {
+Result<void> SnapshotWriter::write(Slot& slot, SaveJob& job, Result<void> copied) {
+    // Also if the copying failed: the copies before that use the slot's memory.
+    if (auto done = copier_.settle(slot.memory); copied) copied = done;
     if (auto done = write_and_agree(slot, job, copied); !done) {
         return Error(done.error().code(),
                      "snapshot " + job.name.stem() + " was not saved: " + done.error().sentence());

@@ -36,12 +36,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "trainer/group/work_queue.h"
 #include "trainer/snapshot/folder_claim.h"
+#include "trainer/snapshot/save_copier.h"
 #include "trainer/snapshot/save_job.h"
 #include "trainer/snapshot/save_meeting.h"
 #include "trainer/snapshot/slice_agreement.h"
@@ -53,6 +55,9 @@ struct WriterOptions {
     std::uint64_t file_bytes = SnapshotFolder::kFileBytes;         // see plan_files
     std::chrono::milliseconds timeout = std::chrono::minutes(10);  // for other ranks' files
     CopyTensor copy;  // empty: memcpy; for tensors on a GPU: copy_from_gpu()
+    // For tensors on the GPU that is current in make(), in place of `copy`: save() returns before
+    // the bytes are on the host, and their copies run at the speed of the link.
+    std::optional<GpuTensors> gpu = {};
 };
 
 // Copies tensors from GPU memory. A build without CUDA returns an error from it.
@@ -79,12 +84,18 @@ class SnapshotWriter {
     // save() allocate it and take longer.
     void prepare(const std::vector<TensorView>& tensors);
 
-    // Starts a snapshot. The tensors may change as soon as it returns. `metadata` is rank 0's;
+    // Starts a snapshot. The tensors may change as soon as it returns; with WriterOptions::gpu by
+    // what is given to its stream after that (if it goes on beside the copies: after
+    // before_change()). They must not be freed before wait(). `metadata` is rank 0's;
     // those of other ranks are ignored. `own_metadata` is stored for each rank, for what differs
     // from rank to rank: metadata_of_rank(). An error is that of an earlier snapshot, or of the
     // copying.
     Result<void> save(std::int64_t step, const std::vector<TensorView>& tensors,
                       const Metadata& metadata, const Metadata& own_metadata = {});
+
+    // With WriterOptions::gpu: what is given to `stream` from now on comes behind the copies of all
+    // snapshots so far. Does not wait. Errors: unavailable.
+    Result<void> before_change(GpuStream stream) const { return copier_.before_change(stream); }
 
     // Waits until everything that was saved is on disk. Returns the first failure since the last
     // save() or wait().
@@ -101,10 +112,9 @@ class SnapshotWriter {
   private:
     struct Slot;
     SnapshotWriter(const Context& context, std::unique_ptr<Store> store, SnapshotFolder folder,
-                   FolderClaim claim, WriterOptions options);
+                   FolderClaim claim, WriterOptions options, SaveCopier copier);
     bool waits_no_longer() const { return std::chrono::steady_clock::now() > leave_by_.load(); }
-    Result<void> take_in(Slot& slot, const std::vector<TensorView>& tensors, const SaveJob& job);
-    Result<void> write(Slot& slot, SaveJob& job, const Result<void>& copied);
+    Result<void> write(Slot& slot, SaveJob& job, Result<void> copied);
     Result<void> write_and_agree(Slot& slot, SaveJob& job, const Result<void>& copied);
     Result<void> lead(SaveMeeting& meeting, Slot& slot, SaveJob& job, const Result<void>& copied,
                       std::vector<std::string>& files);
@@ -130,6 +140,7 @@ class SnapshotWriter {
     const FolderClaim claim_;
     SnapshotFolder folder_;
     const WriterOptions options_;
+    SaveCopier copier_;
     std::array<std::unique_ptr<Slot>, 2> slots_;
     std::int64_t number_ = 0;  // of this writer in the job, the same on all ranks
     std::int64_t saves_ = 0;

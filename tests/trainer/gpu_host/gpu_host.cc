@@ -1,10 +1,11 @@
 // gpu.h, gpu_stream.h and gpu_math.h on the played GPU. A node has eight of them; all share one
 // device of the process, since a worker uses one.
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 
-#include "tests/trainer/gpu_host/device.h"
+#include "tests/trainer/gpu_host/gpu_host.h"
 #include "trainer/gpu/gpu_math.h"
 #include "trainer/gpu/gpu_stream.h"
 #include "trainer/group/operation.h"
@@ -19,6 +20,7 @@ using test::writes;
 
 constexpr int kGpus = 8;
 thread_local int current = 0;
+std::atomic<int> pinned{0};
 
 // Work that is done in one go.
 void give(GpuStream stream, const char* name, std::vector<Range> ranges,
@@ -91,8 +93,12 @@ void gpu_free(void* memory) {
 
 Result<void*> gpu_allocate_pinned(std::size_t bytes) { return gpu_allocate(bytes); }
 void gpu_free_pinned(void* memory) { gpu_free(memory); }
-Result<void> gpu_pin(void*, std::size_t) { return {}; }
-void gpu_unpin(void*) {}
+Result<void> gpu_pin(void*, std::size_t) {
+    ++pinned;
+    return {};
+}
+void gpu_unpin(void*) { --pinned; }
+int test::pinned_ranges() { return pinned; }
 
 Result<void> gpu_copy(void* to, const void* from, std::size_t bytes) {
     Device::get().unsafe("a copy that waits");

@@ -27,6 +27,9 @@ inline void launch(const std::string& name, GpuStream stream, const std::vector<
 inline GpuStream make_stream() { return Device::get().make_stream(true); }
 inline GpuStream make_non_blocking_stream() { return Device::get().make_stream(false); }
 
+// How many ranges of host memory the program has pinned and not given back.
+int pinned_ranges();
+
 // Whether nothing was reported. Prints what was.
 inline bool all_is_ordered() {
     const auto reports = Device::get().reports();

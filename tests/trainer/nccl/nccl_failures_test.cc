@@ -70,8 +70,8 @@ TEST(NcclFailures, EndsWhenNcclIsNeverReady) {
     EXPECT_EQ(ends, Ends({0, 0, 0}));
 }
 
-// All of connecting has one deadline, and who waits for a rank names it. The time-out of the group is
-// a minute here, so whoever takes it once more is killed by the test.
+// All of connecting has one deadline, and who waits for a rank names it. The time-out of the group
+// is a minute here, so whoever takes it once more is killed by the test.
 TEST(NcclFailures, ConnectsUntilOneDeadline) {
     auto ends = run_ranks(2, [](const Context& context) {
         const auto deadline = std::chrono::steady_clock::now() + milliseconds(500);
@@ -254,6 +254,50 @@ TEST(NcclFailures, RefusesAnotherCall) {
         const auto done = me.group->call(operation.of(context.is_first() ? "loss" : "accuracy"));
         if (done || done.error().code() != ErrorCode::refused) return 1;
         return expects_error(done, "for loss");
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+// Two groups over the same ranks are launched in another order on rank 1. NCCL would hang; with
+// `checked_launches` the rank that comes second names both calls, and the first one reads of it.
+TEST(NcclFailures, NamesTwoGroupsThatAreLaunchedInAnotherOrder) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        GpuRank me(context, seconds(60), 1000);
+        auto part = me.group->split(0).value();
+        GpuFloats numbers(10), others(10);
+        if (!warm_up(*me.group, numbers.buffer()) || !warm_up(*part, others.buffer())) return 1;
+        const auto in_whole = Operation::all_reduce(numbers.buffer());
+        const auto in_part = Operation::all_reduce(others.buffer());
+        if (context.is_first()) {
+            const Work one = me.group->begin(in_whole), two = part->begin(in_part);
+            if (!me.say("begun")) return 2;
+            if (one.wait()) return 3;
+            return expects_error(two.wait(), "in color 0 of split 1, and rank 0 all_reduce");
+        }
+        if (!me.hear("begun")) return 4;
+        const auto done = part->begin(in_part).wait();
+        if (done || done.error().code() != ErrorCode::refused) return 5;
+        if (int wrong = expects_error(done, "in color 0 of split 1, and rank 0 all_reduce number"))
+            return wrong;
+        return expects_error(done, "in the whole group, as number");
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+// The same when both ranks launch at a time: each has the sentence, whichever comes second.
+TEST(NcclFailures, NamesTwoGroupsThatAreLaunchedInAnotherOrderAtATime) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        GpuRank me(context, seconds(60), 1000);
+        auto part = me.group->split(0).value();
+        GpuFloats numbers(10), others(10);
+        if (!warm_up(*me.group, numbers.buffer()) || !warm_up(*part, others.buffer())) return 1;
+        ProcessGroup& first = context.is_first() ? *me.group : *part;
+        ProcessGroup& second = context.is_first() ? *part : *me.group;
+        const Work one = first.begin(Operation::all_reduce(numbers.buffer()));
+        const Work two = second.begin(Operation::all_reduce(others.buffer()));
+        const auto done = one.wait() ? two.wait() : one.wait();
+        if (int wrong = expects_error(done, " in color 0 of split 1")) return wrong;
+        return expects_error(done, " in the whole group");
     });
     EXPECT_EQ(ends, Ends({0, 0}));
 }
