@@ -71,7 +71,7 @@ bool become_keeper(int socket, bool own_session) {
     else
         ::setpgid(0, 0);
     ::prctl(PR_SET_NAME, kName);
-    // EINVAL: as in start_by_fork(), which has said so.
+    // EINVAL: an emulator of Linux, as in start_by_fork().
     return (::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0 || errno == EINVAL) && close_others(socket);
 }
 
