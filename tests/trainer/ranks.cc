@@ -18,6 +18,8 @@
 
 namespace ddprun::trainer::test {
 
+std::unique_ptr<RankHost> (*make_rank_host)(int world) = nullptr;
+
 // Port 0: the kernel chooses one. The backlog of 128 holds the calls of all ranks until the store
 // serves.
 Listener listen_on_loopback() {
@@ -42,6 +44,7 @@ Ends run(int world, std::chrono::seconds patience,
          const std::function<int(int rank, std::uint16_t port)>& child) {
     const auto deadline = std::chrono::steady_clock::now() + patience;
     const Listener listener = listen_on_loopback();
+    const auto host = make_rank_host ? make_rank_host(world) : nullptr;
     std::vector<pid_t> pids;
     for (int rank = 0; rank < world; ++rank) {
         const pid_t pid = fork();
@@ -51,6 +54,7 @@ Ends run(int world, std::chrono::seconds patience,
             close(listener.fd);
             int code = 99;
             try {
+                if (host) host->enter(rank);
                 code = child(rank, listener.port);
             } catch (const std::exception& problem) {
                 fprintf(stderr, "rank %d: %s\n", rank, problem.what());
@@ -59,6 +63,7 @@ Ends run(int world, std::chrono::seconds patience,
         }
         pids.push_back(pid);
     }
+    if (host) host->serve();
     auto store = store::StoreThread::start(listener.fd, {});
     Ends ends;
     for (pid_t pid : pids) {

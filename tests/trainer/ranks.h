@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,17 @@ Ends run_ranks(int world, const std::function<int(const Context&)>& body,
 Ends run_program(int world, int generation, const std::vector<std::string>& command,
                  const std::filesystem::path& output,
                  std::chrono::seconds deadline = std::chrono::seconds(60));
+
+// What ranks need besides their store: PMI, for MPI (mpi/pmi_ranks.cc). One object for each
+// run_ranks(), made before the ranks are forked.
+class RankHost {
+  public:
+    virtual ~RankHost() = default;
+    virtual void enter(int rank) = 0;  // in the process of the rank
+    virtual void serve() = 0;          // in the test, when all are forked; until it is destroyed
+};
+// Set before main() by a test program that needs it.
+extern std::unique_ptr<RankHost> (*make_rank_host)(int world);
 
 // A folder that is removed with its content.
 class TemporaryFolder {

@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr char kPlace[] = "group/neighbours/";  // + rank: address, port and password
 constexpr std::size_t kPassword = 16;           // bytes; another program may connect by mistake
-constexpr char kLeaves = 'l';
+constexpr char kLeaves = 'l', kGivesUp = 'g';
 
 Error problem(const std::string& what) {
     return Error(ErrorCode::unavailable, what + ": " + std::strerror(errno));
@@ -167,19 +167,27 @@ std::vector<int> Neighbours::descriptors() const {
 }
 
 int Neighbours::look() {
+    int gave_up = -1;
     for (Link& link : links_) {
         if (link.left) continue;
         char word = 0;
         const auto got = recv(link.fd.get(), &word, 1, MSG_DONTWAIT);
         if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
         link.left = true;
-        if (got != 1 || word != kLeaves) return link.rank;
+        if (got == 1 && word == kGivesUp)
+            gave_up = link.rank;
+        else if (got != 1 || word != kLeaves)
+            return link.rank;
     }
-    return -1;
+    return gave_up;
 }
 
 void Neighbours::leave() {
     for (const Link& link : links_) (void)send(link.fd.get(), &kLeaves, 1, MSG_NOSIGNAL);
+}
+
+void Neighbours::give_up() const {
+    for (const Link& link : links_) (void)send(link.fd.get(), &kGivesUp, 1, MSG_NOSIGNAL);
 }
 
 }  // namespace ddprun::trainer

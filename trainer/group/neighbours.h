@@ -28,11 +28,16 @@ class Neighbours {
     // Descriptors that become readable when look() has something to see.
     std::vector<int> descriptors() const;
 
-    // The rank that has gone without a word since the last call; -1: none. Does not wait.
+    // The rank that has gone without a word since the last call, or given up; -1: none. Does not
+    // wait.
     int look();
 
     // Says that this rank ends in order.
     void leave();
+
+    // Says that this rank gives up, which the ranks beside it take for a loss; where they have lost
+    // another rank too, that one counts. Any thread.
+    void give_up() const;
 
   private:
     struct Link {

@@ -94,7 +94,7 @@ class ProcessGroup {
     int rank() const { return context_.rank.value; }
     int size() const { return context_.world_size; }
     std::chrono::milliseconds timeout() const { return options_.timeout; }
-    virtual const char* backend() const = 0;  // "gloo" or "nccl"
+    virtual const char* backend() const = 0;  // "gloo", "nccl" or "mpi"
     // The kind of memory that all buffers of this group must have.
     virtual Memory memory() const = 0;
 

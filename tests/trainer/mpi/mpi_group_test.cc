@@ -1,0 +1,155 @@
+// What is different over MPI: who initialises and finalises it, the ranks that it counts, and a
+// rank that dies within a call.
+#include "trainer/mpi/mpi_group.h"
+
+#include <gmock/gmock.h>
+#include <mpi.h>
+#include <signal.h>
+
+#include <climits>
+#include <cstdlib>
+#include <thread>
+
+#include "tests/trainer/group_rank.h"
+
+namespace ddprun::trainer {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+using test::Ends;
+using test::expects_error;
+using test::GroupRank;
+using test::run_ranks;
+
+bool adds_up(ProcessGroup& group) {
+    double value[] = {group.rank() + 1.0};
+    return group.all_reduce_values(value) && value[0] == group.size() * (group.size() + 1) / 2.0;
+}
+
+bool is_finalized() {
+    int over = 0;
+    MPI_Finalized(&over);
+    return over;
+}
+
+// Groups and parts share MPI, and the last of them finalises it. Then there is no other one.
+TEST(MpiGroup, FinalisesWithTheLastGroup) {
+    for (int world : {1, 4}) {
+        auto ends = run_ranks(world, [](const Context& context) {
+            auto store = connect_store(context, seconds(10)).value();
+            auto group = make_mpi_group(context, *store).value();
+            auto other = make_mpi_group(context, *store).value();
+            auto half = group->split(context.rank.value % 2).value();
+            if (!adds_up(*group) || !adds_up(*other) || !adds_up(*half)) return 1;
+            half.reset();
+            other.reset();
+            if (is_finalized() || !adds_up(*group)) return 2;
+            group.reset();
+            if (!is_finalized()) return 3;
+            return expects_error(make_mpi_group(context, *store).error(),
+                                 "MPI has been finalised, and a process can use it once");
+        });
+        EXPECT_EQ(ends, Ends(static_cast<std::size_t>(world), 0));
+    }
+}
+
+// The program has initialised MPI: it also finalises it, and may make one group after the other.
+TEST(MpiGroup, LeavesMpiToAProgramThatHasInitialisedIt) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        int threads = 0;
+        MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &threads);
+        for (int i = 0; i < 2; ++i) {
+            GroupRank me(context);
+            if (!adds_up(*me.group)) return 1;
+        }
+        if (is_finalized()) return 2;
+        MPI_Finalize();
+        return 0;
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+TEST(MpiGroup, RefusesAnMpiForOneThread) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        MPI_Init(nullptr, nullptr);
+        auto store = connect_store(context, seconds(10)).value();
+        return expects_error(make_mpi_group(context, *store).error(), "MPI_THREAD_SERIALIZED");
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+// Without PMI each process is alone to MPI.
+TEST(MpiGroup, RefusesRanksThatMpiDoesNotKnow) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        for (const char* name : {"PMI_FD", "PMI_RANK", "PMI_SIZE"}) unsetenv(name);
+        auto store = connect_store(context, seconds(10)).value();
+        const auto done = make_mpi_group(context, *store).error();
+        const std::string rank = std::to_string(context.rank.value);
+        return expects_error(done, "this process is rank 0 of 1 to MPI, and rank " + rank +
+                                       " of 2 to its launcher; start it with ddprun --pmi");
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+// Another thread of rank 1 kills it while it makes call after call. The others get an error that
+// names it, and no group of theirs goes on: MPI cannot.
+TEST(MpiGroup, NamesARankThatDiesWithinACall) {
+    auto ends = run_ranks(
+        3,
+        [](const Context& context) {
+            GroupRank me(context, minutes(10));
+            auto other = make_mpi_group(context, *me.store).value();
+            std::vector<float> values(100, 1.0f);
+            std::thread killer;
+            for (int i = 0; i < 1'000'000; ++i) {
+                if (i == 7 && context.rank.value == 1)
+                    killer = std::thread([] { (void)raise(SIGKILL); });
+                const auto done = me.group->all_reduce(buffer_of(std::span(values)));
+                if (done) continue;
+                return expects_error(done, "missing: rank 1") +
+                       expects_error(other->barrier(), "MPI cannot go on") +
+                       expects_error(make_mpi_group(context, *me.store).error(),
+                                     "MPI cannot go on");
+            }
+            return 2;
+        },
+        seconds(30));
+    EXPECT_EQ(ends, Ends({0, -SIGKILL, 0}));
+}
+
+// Large messages on one host: UCX then ends a process that copies from one which has died. Each
+// rank ends soon all the same, by an error or by that.
+TEST(MpiGroup, EndsWithARankThatDiesInALargeCall) {
+    auto ends = run_ranks(
+        3,
+        [](const Context& context) {
+            GroupRank me(context, minutes(10));
+            std::vector<float> values(90'000, 1.0f);
+            std::thread killer;
+            for (int i = 0; i < 100'000; ++i) {
+                if (i == 7 && context.rank.value == 1)
+                    killer = std::thread([] { (void)raise(SIGKILL); });
+                const auto done = me.group->broadcast(buffer_of(std::span(values)), 1);
+                if (!done) return expects_error(done, "number ");
+            }
+            return 2;
+        },
+        seconds(30));
+    for (int rank : {0, 2}) EXPECT_THAT(ends[rank], testing::AnyOf(0, -SIGABRT));
+    EXPECT_EQ(ends[1], -SIGKILL);
+}
+
+// The buffer is never read: the size is refused before.
+TEST(MpiGroup, RefusesMoreThanMpiCounts) {
+    auto ends = run_ranks(1, [](const Context& context) {
+        GroupRank me(context);
+        float one = 1;
+        const Buffer large{&one, std::size_t{INT_MAX} + 1, DataType::float32};
+        return expects_error(me.group->all_reduce(large), "MPI counts to 2147483647 elements");
+    });
+    EXPECT_EQ(ends, Ends({0}));
+}
+
+}  // namespace
+}  // namespace ddprun::trainer
