@@ -41,6 +41,7 @@ def start_goals():
     yield Goal("no-op, 1 worker, exec to exit (ms)", 1.0, ("mpirun", "srun", "torchrun"))
     yield Goal("first all-reduce done, 8 ranks (ms)", 1 / 20, TORCHRUN)
     yield Goal("init_process_group('gloo'), 8 ranks (ms)", 1.0, TORCHRUN)
+    yield Goal("PMI start, 64 ranks through MPI_Init and a barrier (ms)", 1.0, ("hydra",))
 
 
 def restart_goals():

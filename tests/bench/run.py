@@ -43,7 +43,8 @@ WITH_SLURM = [Measure("start", 3, 1, 15), Measure("noop", 3, 1, 4), Measure("tee
 ALONE = [Measure("store", 2, 1, 35), Measure("restart", 4, 2, 6), Measure("multi", 2, 1, 15),
          Measure("trainer", 1, 1, 28), Measure("rss", 1, 1, 15), Measure("stop", 3, 1, 4),
          Measure("restart_gap", 1, 1, 52), Measure("faults", 1, 1, 28, once=True),
-         Measure("scaling", 1, 1, 30, quick=False), Measure("init", 1, 1, 45, quick=False), Measure("models", 1, 1, 110, once=True, quick=False),
+         Measure("scaling", 1, 1, 30, quick=False), Measure("init", 1, 1, 45, quick=False),
+         Measure("mpi", 2, 1, 15, quick=False), Measure("models", 1, 1, 110, once=True, quick=False),
          Measure("ctl_status", 3, 1, 10, once=True, quick=False),
          Measure("orphans", 1, 1, 12, once=True, quick=False), Measure("dead_agent", 1, 1, 90, once=True, quick=False)]
 SLURMS_SHARE = 0.25  # of the time

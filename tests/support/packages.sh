@@ -16,7 +16,8 @@ TEST_PACKAGES=(libgtest-dev libgmock-dev etcd-server etcd-client procps util-lin
     openssl groff-base zsh fish tcsh python3-torch python3-numpy python3-venv python3-matplotlib debootstrap clang
     libclang-rt-14-dev jq strace valgrind mpich libmpich-dev chromium prometheus)
 # What tests/bench/run.sh compares with, and what draws its plots.
-BENCH_PACKAGES=(redis-server openmpi-bin slurm-wlm munge python3-venv python3-matplotlib iproute2 procps util-linux)
+BENCH_PACKAGES=(redis-server openmpi-bin mpich libmpich-dev slurm-wlm munge python3-venv python3-matplotlib iproute2
+    procps util-linux)
 
 # What builds the documentation, and so what its tests need, too.
 DOCS_PACKAGES=(mkdocs mkdocs-material)
