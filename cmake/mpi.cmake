@@ -1,5 +1,5 @@
 # Finds MPI for trainer/mpi: MPICH, or with -DMPI_C_COMPILER=FILE another one's mpicc (Intel MPI, MVAPICH). Sets
-# DDPRUN_MPI_FOUND, and makes the target MPI::MPI_C.
+# DDPRUN_MPI_FOUND and MPI_C_LIBRARIES, and makes the target MPI::MPI_C.
 function(ddprun_find_mpi)
   set(DDPRUN_MPI_FOUND OFF PARENT_SCOPE)
   # Inside another project MPI is asked for; sanitizers would see what MPI does itself.
@@ -17,5 +17,6 @@ function(ddprun_find_mpi)
     return()
   endif()
   message(STATUS "ddprun trainer: MPI ${MPI_C_LIBRARIES}")
+  set(MPI_C_LIBRARIES ${MPI_C_LIBRARIES} PARENT_SCOPE)
   set(DDPRUN_MPI_FOUND ON PARENT_SCOPE)
 endfunction()

@@ -9,7 +9,7 @@ if ((EUID == 0)) && [[ -z ${DOCS_ISOLATED:-} ]] && unshare --net true 2>/dev/nul
 fi
 source "$(dirname "${BASH_SOURCE[0]}")/../e2e/common.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-need_built ddprun ddpctl ddprun-rendezvous linear smallest
+need_built ddprun ddpctl ddprun-rendezvous linear smallest smallest_mpi
 /usr/bin/python3 -c 'import torch' 2>"$work/import.err" || skip "/usr/bin/python3 has no torch"
 [[ ${1-} != lightning || -x $root/build/programs-venv/bin/python ]] ||
     skip "no Lightning; tests/run.sh --long installs it"

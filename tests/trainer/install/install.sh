@@ -67,11 +67,21 @@ make_project package -DCMAKE_PREFIX_PATH="$work/prefix" -DBUILD_SHARED_LIBS=ON
 trains "$projects/package/build/mine"
 expect_in <(shared_of "$projects/package/build/mine") 'libddprun_trainer\.so\.[0-9]+\.[0-9]+\]'
 
+if [[ -e $bin/smallest_mpi ]]; then
+    say "a package of CMake, over MPI"
+    project over_mpi 4
+    sed 's|#include "\(.*/.*\)"|#include <ddprun/\1>|' "$root/examples/mpi/smallest_mpi.cc" >"$projects/over_mpi/main.cc"
+    make_project over_mpi -DCMAKE_PREFIX_PATH="$work/prefix"
+    run 60 --standalone --nproc-per-node=2 --pmi "$projects/over_mpi/build/mine"
+    expect_code 0
+    expect_in "$work/run.out" 'rank 1 of 2: over MPI the ranks add up to 1'
+fi
+
 say "a component that it does not have is named"
 sed -i 's/REQUIRED/REQUIRED COMPONENTS cuda/' "$projects/package/CMakeLists.txt"
 ! cmake -S "$projects/package" -B "$projects/package/refused" -DCMAKE_PREFIX_PATH="$work/prefix" \
     >"$work/build.out" 2>&1 || fail "it is taken"
-expect_in "$work/build.out" 'no component cuda: it has static and shared'
+expect_in "$work/build.out" 'no component cuda: it has static, shared and'
 
 say "pkg-config, shared and static"
 export PKG_CONFIG_PATH
