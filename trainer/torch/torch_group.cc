@@ -13,6 +13,7 @@
 #include "base/system/no_pipe_signal.h"
 #include "trainer/choice/backend_choice.h"
 #include "trainer/group/left_until.h"
+#include "trainer/group/meet.h"
 #include "trainer/group/queued_group.h"
 #include "trainer/nccl/process_group_nccl.h"
 #include "trainer/torch/loss_watch.h"
@@ -25,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 using Made = Result<std::unique_ptr<ProcessGroup>>;
 
 // Keys in the group's store.
-constexpr char kHere[] = "torch/here/";   // + rank: this rank has come
+constexpr char kHere[] = "torch/here";    // + rank: this rank has come
 constexpr char kPlace[] = "torch/place";  // the prefix of c10d's keys
 constexpr char kEnds[] = "torch/ends/";   // + rank: the near ends of its connections
 
@@ -88,7 +89,7 @@ class TorchGroup final : public QueuedGroup {
     // that two groups never meet.
     Result<void> connect() {
         const auto deadline = Clock::now() + timeout();
-        if (auto all = meet(deadline); !all) return all;
+        if (auto all = meet_all(context(), store(), kHere, deadline, timeout()); !all) return all;
         if (rank() == 0) {
             const auto now = Clock::now().time_since_epoch().count();
             const std::string place = std::to_string(getpid()) + "." + std::to_string(now);
@@ -130,21 +131,7 @@ class TorchGroup final : public QueuedGroup {
         return {};
     }
 
-    // All ranks come before c10d connects: its messages do not name the rank that is missing.
     std::string name(int other) const { return name_rank(other, context().job_ranks); }
-
-    Result<void> meet(Clock::time_point deadline) {
-        if (auto done = store().set(kHere + std::to_string(rank()), "here"); !done) return done;
-        for (int other = 0; other < size(); ++other) {
-            auto here = store().get(kHere + std::to_string(other), left_until(deadline));
-            if (here) continue;
-            if (here.error().code() != ErrorCode::timed_out) return here.error();
-            return Error(ErrorCode::timed_out,
-                         name(other) + " did not join the process group within " +
-                             std::to_string(timeout().count()) + " ms; see its log");
-        }
-        return {};
-    }
 
     // While a call waits. A rank that waits for a rank which hangs learns here that a third one has
     // failed. A call that was there the last time too may wait for a rank that waits for us in
