@@ -7,7 +7,9 @@
 #include <signal.h>
 
 #include <climits>
+#include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 
 #include "tests/trainer/group_rank.h"
@@ -138,6 +140,51 @@ TEST(MpiGroup, EndsWithARankThatDiesInALargeCall) {
         seconds(30));
     for (int rank : {0, 2}) EXPECT_THAT(ends[rank], testing::AnyOf(0, -SIGABRT));
     EXPECT_EQ(ends[1], -SIGKILL);
+}
+
+// MPI's own min and max lose a NaN, and may find +0 on one rank and -0 on another.
+TEST(MpiGroup, FindsTheSameExtremesOnAllRanks) {
+    for (int world : {2, 3, 4}) {
+        auto ends = run_ranks(world, [](const Context& context) {
+            GroupRank me(context);
+            const bool odd = context.rank.value % 2;
+            for (const ReduceOp op : {ReduceOp::min, ReduceOp::max}) {
+                float mine[] = {odd ? NAN : 1.0f, odd ? -0.0f : 0.0f};
+                std::vector<std::uint64_t> all(static_cast<std::size_t>(me.group->size()));
+                if (!me.group->all_reduce(buffer_of(std::span<float>(mine)), op)) return 1;
+                if (!std::isnan(mine[0]) || mine[1] != 0) return 2;
+                std::uint64_t bits[1];
+                std::memcpy(bits, mine, sizeof bits);
+                if (!me.group->all_gather(buffer_of(std::span<std::uint64_t>(bits)),
+                                          buffer_of(std::span(all))))
+                    return 3;
+                for (const auto other : all)
+                    if (other != bits[0]) return 4;
+            }
+            return 0;
+        });
+        EXPECT_EQ(ends, Ends(static_cast<std::size_t>(world), 0));
+    }
+}
+
+// Two ranks agree on a message before its data move.
+TEST(MpiGroup, SendsToARankThatExpectsIt) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        GroupRank me(context);
+        std::vector<float> values(100'000, context.is_first() ? 5.0f : 0.0f);
+        const auto move = [&](std::size_t count) {
+            const Buffer buffer = buffer_of(std::span(values).first(count));
+            return context.is_first() ? me.group->send(buffer, 1) : me.group->receive(buffer, 0);
+        };
+        if (!move(values.size()) || values.back() != 5) return 1;
+        if (context.is_first()) {
+            // It may have left before this rank hears of the refusal.
+            (void)me.group->send(buffer_of(std::span(values).first(3)), 1);
+            return 0;
+        }
+        return expects_error(move(4), "rank 0 sends 3 F32, this rank expects 4 F32");
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
 }
 
 // The buffer is never read: the size is refused before.
