@@ -20,7 +20,8 @@ const char kTrainHelp[] =
     "  --cosine X            the rate falls to 0 by epoch X, as half a cosine (0: it stays)\n"
     "  --clip X              greatest norm of the gradients (0: no limit)\n"
     "  --zero 1              each rank keeps a share of the optimizer's state (ZeRO, stage 1), on "
-    "CPUs\n"
+    "CPUs,\n"
+    "                        with --dtype float32\n"
     "  --dtype NAME          of parameters and gradients: float32, bfloat16 or float16, the last "
     "two "
     "on\n"
@@ -98,7 +99,10 @@ const std::map<std::string, Setter<TrainOptions>>& setters() {
 }  // namespace
 
 ddprun::Result<TrainOptions> parse_train_options(const std::vector<std::string>& arguments) {
-    return parse_options(setters(), arguments, "train");
+    auto options = parse_options(setters(), arguments, "train");
+    if (options && options->zero != 0 && options->dtype != ddprun::trainer::DataType::float32)
+        return ddprun::usage_error("--zero 1 shares out a state of float32; leave out --dtype");
+    return options;
 }
 
 }  // namespace example

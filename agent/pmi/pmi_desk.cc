@@ -63,7 +63,11 @@ Desk::Outcome Desk::line(int index, std::string_view line) {
 
 Desk::Reply Desk::answer(Worker& worker, const Request& request) {
     const std::string& command = request.command();
-    if (command == "init") return init(request);
+    if (command == "init") {
+        Reply reply = init(request);
+        worker.begun |= static_cast<bool>(reply);
+        return reply;
+    }
     if (command == "get_maxes")
         return "cmd=maxes kvsname_max=" + std::to_string(kLongestName) +
                " keylen_max=" + std::to_string(kLongestKey) +

@@ -52,12 +52,13 @@ class Desk {
     // What each node has brought to the round, this one's too, in any order.
     // Possible errors: malformed: another node has sent something else.
     Result<Outcome> round_over(const std::vector<std::string>& brought);
-    bool has_finalized(int index) const {
-        return workers_.at(static_cast<std::size_t>(index)).finalized;
-    }
+    bool has_finalized(int index) const { return at(index).finalized; }
+    // Between MPI_Init and MPI_Finalize, where the others wait for it.
+    bool is_in_mpi(int index) const { return at(index).begun && !at(index).finalized; }
 
   private:
     struct Worker {
+        bool begun = false;
         bool finalized = false;
         bool spawning = false;  // lines of a request that is refused
         bool waits = false;     // at the barrier
@@ -65,6 +66,8 @@ class Desk {
         std::size_t bytes = 0;  // put in all
     };
     using Reply = Result<std::string>;  // an error ends the worker
+
+    const Worker& at(int index) const { return workers_.at(static_cast<std::size_t>(index)); }
 
     Reply answer(Worker& worker, const Request& request);
     static Reply init(const Request& request);

@@ -37,6 +37,8 @@ class Server {
     void finish(int index);
     // Its program has called MPI_Finalize: another one of this worker would find no PMI.
     bool has_finalized(int index) const { return desk_.has_finalized(index); }
+    // It has called MPI_Init and not MPI_Finalize.
+    bool is_in_mpi(int index) const { return desk_.is_in_mpi(index); }
 
   private:
     void carry_out(Desk::Outcome outcome);

@@ -274,6 +274,14 @@ bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {
         worker->progress.finish();
         worker->output->settle();
         if (pmi_) pmi_->finish(worker->index);
+        if (pmi_ && wait_status == 0 && pmi_->is_in_mpi(worker->index)) {
+            // For ever: nothing else tells them.
+            warn_(Error(ErrorCode::closed,
+                        "rank " + std::to_string(worker->rank) +
+                            " has left with exit code 0 before MPI_Finalize, where the other ranks "
+                            "wait for it; this counts as exit code 1"));
+            wait_status = W_EXITCODE(1, 0);
+        }
         DeathFacts facts =
             facts_of(*worker, from_wait_status(worker->wait_status.value_or(wait_status)), at);
         failed_ |= facts.status.failed();

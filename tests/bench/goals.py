@@ -94,6 +94,9 @@ def store_goals():
 
 
 def trainer_goals():
+    yield Goal("2 ranks, all-reduce of 26 MB (ms)", 1.0, TORCHRUN)
+    yield Goal("2 ranks, all-reduce of 1 MiB (ms)", 0.85, TORCHRUN)
+    yield Goal("2 ranks, step with 4.7 MB of gradients (ms)", 0.9, TORCHRUN)
     yield Goal("overlap at 1 Gbit/s gain (%)", 1.0, TORCHRUN, more=True)
     yield Goal("snapshot, stall in memory (GB/s)", 0.8, ("memcpy",), more=True)
     yield Goal("snapshot, first stall beside the tenth's (GB/s)", 1 / 1.3, ("tenth",), more=True)

@@ -87,6 +87,52 @@ dist.destroy_process_group()
 """
 
 
+CALLS = """
+import json, sys, time
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group('gloo')
+def median_ms(warm_up, turns, call):
+    times = []
+    for turn in range(warm_up + turns):
+        dist.barrier()
+        begun = time.monotonic()
+        call()
+        if turn >= warm_up: times.append(1000 * (time.monotonic() - begun))
+    return sorted(times)[turns // 2]
+found = {}
+for name, size in (('26 MB', 26_000_000), ('1 MiB', 1 << 20)):
+    values = torch.ones(size // 4)
+    found[name] = median_ms(5, 40, lambda: dist.all_reduce(values))
+net = torch.nn.Sequential(torch.nn.Linear(16, 65536), torch.nn.Tanh(), torch.nn.Linear(65536, 1))
+model = DistributedDataParallel(net, gradient_as_bucket_view=True)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-6, momentum=0.9)
+x, y = torch.full((4, 16), 0.5), torch.ones(4, 1)
+def step():
+    optimizer.zero_grad(set_to_none=False)
+    torch.nn.functional.mse_loss(model(x), y).backward()
+    optimizer.step()
+found['step'] = median_ms(5, 100, step)
+if dist.get_rank() == 0: open(sys.argv[1], 'w').write(json.dumps(found))
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+def calls(name):
+    """Two ranks on this host: all-reduces, and steps of a network with 4.7 MB of gradients (ms)."""
+    where = folder()
+    (where / "worker.py").write_text(CALLS)
+    worker = [TOOL, "calls"] if name == "ddprun" else [PYTHON, where / "worker.py"]
+    env = dict(os.environ, GLOO_SOCKET_IFNAME="lo")
+    if code := finish(start(command(name, 2, [*worker, where / "figures"]), env=env), 90):
+        raise RuntimeError(f"exit code {code}")
+    found = json.loads((where / "figures").read_text())
+    return {"all-reduce of 26 MB (ms)": found["26 MB"], "all-reduce of 1 MiB (ms)": found["1 MiB"],
+            "step with 4.7 MB of gradients (ms)": found["step"]}
+
+
 class Link:
     """Two network namespaces with a link of 1 Gbit/s between them."""
 
@@ -224,6 +270,7 @@ def measure(options):
         return []
     names = [name for name in ("torchrun", "ddprun") if name in options.subjects]
     rows = collect(f"first all-reduce done, {RANKS} ranks (ms)", names, options.repeats, first_all_reduce)
+    rows += collect("2 ranks,", names, options.repeats, calls)
     rows += collect("overlap at 1 Gbit/s", names, options.repeats, gain_of_overlap)
     return rows + snapshots(options.repeats, QUICK_MB if options.quick else MB) + on_gpu(options.repeats)
 

@@ -4,6 +4,8 @@
 //   trainer_tool start FILE            one all-reduce; the last moment goes to FILE.<rank>
 //   trainer_tool overlap FILE          eight layers of 12.5 ms and 1.6 MB each, with overlap and
 //                                      without; rank 0's figures go to FILE
+//   trainer_tool calls FILE            all-reduces of two sizes, and steps of a network with 4.7 MB
+//                                      of gradients; rank 0's figures go to FILE
 //   trainer_tool snapshot FOLDER MB    ten snapshots: memcpy, stall, background write, load
 //   trainer_tool zero FILE             a step with AdamW on each rank, and with a ShardedOptimizer
 //   trainer_tool reshard FOLDER MB     saves slices, or loads those that are there, beside reading
@@ -62,6 +64,48 @@ int start(const std::string& file) {
         << "\n";
     // A sum that is not the world size means that some rank was missing.
     return value[0] == static_cast<float>(context.world_size) ? 0 : 2;
+}
+
+// Median milliseconds of `call`, which all ranks begin together.
+template <class Call>
+double median_ms(ProcessGroup& group, int warm_up, int turns, const Call& call) {
+    std::vector<double> times;
+    for (int turn = 0; turn < warm_up + turns; ++turn) {
+        if (!group.barrier()) std::exit(2);
+        const auto begun = Clock::now();
+        if (!call()) std::exit(3);
+        if (turn >= warm_up) times.push_back(1000 * seconds_since(begun));
+    }
+    return median(times);
+}
+
+int calls(const std::string& file) {
+    auto context = Context::from_environment().value();
+    auto store = connect_store(context).value();
+    GroupOptions options;
+    options.backend = Backend::gloo;
+    auto group = make_process_group(context, *store, options).value();
+    std::vector<double> found;
+    for (const std::size_t bytes : {std::size_t{26'000'000}, std::size_t{1} << 20}) {
+        std::vector<float> values(bytes / sizeof(float), 1.0f);
+        found.push_back(median_ms(*group, 5, 40, [&] {
+            return static_cast<bool>(
+                group->all_reduce({values.data(), values.size(), DataType::float32}));
+        }));
+    }
+    const example::MlpShape shape{16, 65536};
+    auto mlp = example::make_cpu_mlp(shape, example::initial_parameters(shape, 1));
+    auto reducer = GradientReducer::make(*group, mlp->parameters()).value();
+    const std::vector<float> x(4 * 16, 0.5f), y(4, 1.0f);
+    found.push_back(median_ms(*group, 5, 100, [&] {
+        return reducer->zero() && mlp->forward(x, y) && mlp->backward(*reducer) &&
+               reducer->finish() &&
+               mlp->update(mlp->parameters(), reducer->gradients(), 1e-6f, 0.9f);
+    }));
+    if (context.is_first())
+        std::ofstream(file) << "{\"26 MB\": " << found[0] << ", \"1 MiB\": " << found[1]
+                            << ", \"step\": " << found[2] << "}";
+    return group->barrier() ? 0 : 4;
 }
 
 // Eight tensors of equal size, together as large as asked for. Their values differ, so that a
@@ -345,7 +389,8 @@ int gpu(std::size_t batch) {
         if (reduced && !reducer->finish()) return 5;
         // Work on a GPU is asynchronous. The upload of the next forward pass waits for all of it,
         // with and without reduction.
-        if (!mlp->update(mlp->parameters(), reducer->gradients(), 1e-6f, 0) || !mlp->forward(x, y)) return 6;
+        if (!mlp->update(mlp->parameters(), reducer->gradients(), 1e-6f, 0) || !mlp->forward(x, y))
+            return 6;
         if (step >= 20) figures[reduced].push_back(1000 * seconds_since(begun));  // after a warm-up
     }
     std::printf("{\"with\": %.4f, \"without\": %.4f}\n", median(figures[1]), median(figures[0]));
@@ -358,14 +403,16 @@ int main(int argc, char** argv) {
     const std::string command = argc > 2 ? argv[1] : "";
     if (command == "start") return start(argv[2]);
     if (command == "overlap") return overlap(argv[2]);
+    if (command == "calls") return calls(argv[2]);
     if (command == "snapshot" && argc > 3)
         return snapshot(argv[2], std::strtoull(argv[3], nullptr, 10) << 20);
     if (command == "zero") return zero(argv[2]);
     if (command == "reshard" && argc > 3)
         return reshard(argv[2], std::strtoull(argv[3], nullptr, 10) << 20);
     if (command == "gpu") return gpu(std::strtoull(argv[2], nullptr, 10));
-    std::fprintf(stderr,
-                 "trainer_tool start FILE | overlap FILE | snapshot FOLDER MB | zero FILE | "
-                 "reshard FOLDER MB | gpu BATCH\n");
+    std::fprintf(
+        stderr,
+        "trainer_tool start FILE | overlap FILE | calls FILE | snapshot FOLDER MB | zero FILE | "
+        "reshard FOLDER MB | gpu BATCH\n");
     return 64;
 }

@@ -41,6 +41,11 @@ run 60 --standalone --nproc-per-node=2 --pmi --max-restarts=0 "$program" abort0
 expect_code 137
 expect_in "$work/run.err" 'MPI_Abort with exit code 0'
 
+say "a rank that leaves before MPI_Finalize, with exit code 0, ends a generation"
+run 60 --standalone --nproc-per-node=2 --pmi --max-restarts=0 "$program" leave sum
+expect_code 1
+expect_in "$work/run.err" 'rank 1 has left with exit code 0 before MPI_Finalize'
+
 # Starts two nodes: options of the second one, --, options of both and the program.
 two_nodes() {
     local second=() at

@@ -150,7 +150,11 @@ Result<void> NcclComm::launch(const Operation& operation, const Alive& alive) {
         if (aborted_) return closed();
         begun = call(operation);
     }
-    return settle(begun, alive);
+    auto state = state_after(begun, alive);
+    if (!state) return state.error();
+    // An error behind a call that NCCL has accepted is one of an earlier call. The watch finds it
+    // and names that one.
+    return begun == nccl::success || *state == nccl::success ? Result<void>() : error_of(*state);
 }
 
 Result<void*> NcclComm::scratch(std::size_t bytes) {
@@ -250,7 +254,7 @@ nccl::ResultCode NcclComm::call_pairwise(const Operation& o) {
 // Polls until NCCL has accepted its last call. The data may still be on their way. What the call
 // returned does not tell: ncclCommSplit returns the state of the new communicator, and the parent
 // refuses its next call until its own state says that the split is over.
-Result<void> NcclComm::settle(nccl::ResultCode begun, const Alive& alive) {
+Result<nccl::ResultCode> NcclComm::state_after(nccl::ResultCode begun, const Alive& alive) {
     nccl::ResultCode state = begun;
     while (state == nccl::success || state == nccl::in_progress) {
         {
@@ -259,12 +263,17 @@ Result<void> NcclComm::settle(nccl::ResultCode begun, const Alive& alive) {
             if (nccl_.CommGetAsyncError(comm_, &state) != nccl::success)
                 state = nccl::internal_error;
         }
-        if (state == nccl::success) return {};
         if (state != nccl::in_progress) break;
-        if (auto still = alive(); !still) return still;
+        if (auto still = alive(); !still) return still.error();
         std::this_thread::sleep_for(microseconds(50));
     }
-    return error_of(state);
+    return state;
+}
+
+Result<void> NcclComm::settle(nccl::ResultCode begun, const Alive& alive) {
+    auto state = state_after(begun, alive);
+    if (!state) return state.error();
+    return *state == nccl::success ? Result<void>() : error_of(*state);
 }
 
 std::optional<Error> NcclComm::async_error() {

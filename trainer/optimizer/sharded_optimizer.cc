@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace ddprun::trainer {
 
@@ -19,9 +20,17 @@ class ShardedOptimizer::Hook final : public CommunicationHook {
                 .on(stream)
                 .of("gradients"));
     }
+    Result<void> end(std::size_t /*index*/, const Buffer& /*bucket*/,
+                     GpuStream /*stream*/) override {
+        owner_.averaged_ = true;
+        return {};
+    }
     std::size_t shards() const override { return ranks_; }
     // The parameters travel in the memory of the gradients.
-    Result<void> release() override { return owner_.wait(); }
+    Result<void> release() override {
+        owner_.averaged_ = false;
+        return owner_.wait();
+    }
 
   private:
     ShardedOptimizer& owner_;
@@ -87,6 +96,10 @@ void ShardedOptimizer::update_piece(const ShardPiece& piece, std::size_t at, flo
 // next is updated. The pieces are in the order of the parameters, and so in the opposite one.
 Result<void> ShardedOptimizer::step(float rate) {
     if (auto done = wait(); !done) return done;
+    if (!std::exchange(averaged_, false))
+        return usage_error(
+            "ShardedOptimizer::step() needs the averaged gradients of a step of its own: call the "
+            "reducer's zero(), backward and finish() before each");
     ++steps_;
     std::size_t at = state_.empty() ? 0 : state_[0].size();
     std::size_t piece = pieces_.size();

@@ -11,6 +11,7 @@
 //   reducer.zero();            // waits for the last step's parameters
 //   forward();  backward();    // calls reducer.ready(i) for each i
 //   reducer.finish();  reducer.clip(1.0);  optimizer->step(rate);
+//   optimizer->wait();         // before whatever reads the parameters: a snapshot, Join::finish()
 //   writer->save(step, views_of(parameters and optimizer->state()), …);
 //
 // Snapshots have the state as slices, so another number of ranks goes on with it, also one without
@@ -52,7 +53,7 @@ class ShardedOptimizer {
     // the parameters travel in it, until zero().
     GradientReducer& reducer() { return *reducer_; }
 
-    // One step, after the reducer's finish(). Returns when this rank's parts are updated and on
+    // One step, after the reducer's finish(), once (else: usage). Returns when this rank's parts are updated and on
     // their way; until wait() or the reducer's zero() the other parts of the parameters are old,
     // and no call of the program may be on the group but what all ranks make in the same order.
     Result<void> step(float rate);
@@ -84,6 +85,7 @@ class ShardedOptimizer {
     std::vector<ShardPiece> pieces_;
     std::vector<std::vector<float>> state_;  // for each of state_names(): of all pieces in a row
     std::int64_t steps_ = 0;
+    bool averaged_ = false;      // the memory of the gradients has those of this step
     std::vector<Work> gathers_;  // of the buckets, in their order; empty: the parameters are whole
 };
 

@@ -40,7 +40,7 @@ class PartReader {
     PartReader(const SnapshotFile& file, MappedFile mapped);
     Result<void> check(std::size_t begin, std::size_t end);
     Result<void> read_block(std::byte* to, std::size_t block);
-    Result<void> compare(std::size_t block, std::span<const std::byte> bytes);
+    Result<void> compare(std::size_t block, const std::string& checksum);
     std::size_t bytes_of(std::size_t block) const;
     std::size_t block_bytes() const;
 

@@ -1,9 +1,5 @@
-// Writes and parses manifests and records, and computes checksums.
+// Writes and parses manifests and records.
 #include "trainer/snapshot/snapshot_manifest.h"
-
-// Compiles xxHash into this file, so there is no library to link.
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -203,27 +199,6 @@ Result<ResumeRecord> parse_record(const std::string& text) {
         return Error(ErrorCode::malformed, "the record lacks a field");
     }
 }
-
-Checksum::Checksum() : state_(XXH3_createState()) {
-    XXH3_64bits_reset(static_cast<XXH3_state_t*>(state_));
-}
-
-Checksum::~Checksum() { XXH3_freeState(static_cast<XXH3_state_t*>(state_)); }
-
-void Checksum::add(std::span<const std::byte> bytes) {
-    if (bytes.empty()) return;
-    XXH3_64bits_update(static_cast<XXH3_state_t*>(state_), bytes.data(), bytes.size());
-}
-
-std::string Checksum::text() const {
-    return hexadecimal(XXH3_64bits_digest(static_cast<const XXH3_state_t*>(state_)));
-}
-
-std::uint64_t hash_of(std::span<const std::byte> bytes) {
-    return XXH3_64bits(bytes.data(), bytes.size());
-}
-
-std::string checksum_of(std::span<const std::byte> bytes) { return hexadecimal(hash_of(bytes)); }
 
 std::vector<std::string> checksums_of_blocks(std::span<const std::byte> file) {
     std::vector<std::string> checksums;

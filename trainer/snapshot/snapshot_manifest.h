@@ -21,6 +21,7 @@
 
 #include "base/error.h"
 #include "proto/ids.h"
+#include "trainer/snapshot/checksum.h"
 #include "trainer/snapshot/metadata.h"
 #include "trainer/snapshot/safetensors.h"
 #include "trainer/snapshot/snapshot_name.h"
@@ -82,24 +83,7 @@ Result<Manifest> parse_manifest(const std::string& text);
 std::string write_record(const ResumeRecord& record);
 Result<ResumeRecord> parse_record(const std::string& text);
 
-// XXH3-64 of bytes that come in pieces.
-class Checksum {
-  public:
-    Checksum();
-    ~Checksum();
-    Checksum(const Checksum&) = delete;
-    Checksum& operator=(const Checksum&) = delete;
-
-    void add(std::span<const std::byte> bytes);
-    std::string text() const;
-
-  private:
-    void* state_;  // XXH3_state_t, whose header stays in the source
-};
-
-std::string checksum_of(std::span<const std::byte> bytes);
-// Those of all blocks of a file.
+// The checksums of all blocks of a file.
 std::vector<std::string> checksums_of_blocks(std::span<const std::byte> file);
-std::uint64_t hash_of(std::span<const std::byte> bytes);  // the checksum as a number
 
 }  // namespace ddprun::trainer

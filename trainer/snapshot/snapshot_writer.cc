@@ -139,7 +139,10 @@ Result<void> SnapshotWriter::save(std::int64_t step, const std::vector<TensorVie
     // succeed.
     const Result<void> earlier = std::exchange(failed_, Result<void>());
     // The training stands still meanwhile, so nothing else is done here.
-    auto copied = copier_.copy(slot.memory, job.own_tensors(tensors));
+    auto copied =
+        step < 0
+            ? usage_error("a snapshot of step " + std::to_string(step) + "; steps are 0 or more")
+            : copier_.copy(slot.memory, job.own_tensors(tensors));
     // Also if the copying failed: the other ranks wait for what this rank reports.
     slot.work =
         queue_.push([this, &slot, job, copied]() mutable { return write(slot, job, copied); });

@@ -2,6 +2,7 @@
 #include "trainer/training/data_loader.h"
 
 #include <exception>
+#include <system_error>
 
 #include "base/failure.h"
 #include "trainer/gpu/gpu.h"
@@ -11,6 +12,10 @@ namespace {
 
 // Where a field begins in a batch: vector instructions work best from such addresses.
 constexpr std::size_t kAlignment = 256;
+
+constexpr std::int64_t kMostSamples = std::int64_t{1} << 30;
+constexpr int kMostThreads = 1024, kMostAhead = 1 << 16;
+constexpr std::size_t kMostElements = std::size_t{1} << 40;
 
 std::size_t aligned(std::size_t bytes) {
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -25,16 +30,21 @@ std::uint64_t mixed(std::uint64_t value) {
 }
 
 Result<void> verify(const std::vector<BatchField>& fields, const LoaderOptions& options) {
-    if (options.batch < 1 || options.threads < 1 || options.ahead < 0)
+    if (options.batch < 1 || options.batch > kMostSamples || options.threads < 1 ||
+        options.threads > kMostThreads || options.ahead < 0 || options.ahead > kMostAhead)
         return usage_error("a data loader with batches of " + std::to_string(options.batch) +
                            " samples, " + std::to_string(options.threads) + " threads and " +
-                           std::to_string(options.ahead) +
-                           " batches ahead; it needs at least 1 sample and 1 thread, and 0 or more "
-                           "batches");
-    for (std::size_t i = 0; i < fields.size(); ++i)
-        if (fields[i].count == 0)
-            return usage_error("field " + std::to_string(i) +
-                               " of a data loader has no elements; give it at least 1");
+                           std::to_string(options.ahead) + " batches ahead; it takes 1 to " +
+                           std::to_string(kMostSamples) + " samples, 1 to " +
+                           std::to_string(kMostThreads) + " threads and 0 to " +
+                           std::to_string(kMostAhead) + " batches");
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+        const std::size_t count = fields[i].count;
+        if (count == 0 || count > kMostElements / static_cast<std::size_t>(options.batch))
+            return usage_error("field " + std::to_string(i) + " of a data loader has " +
+                               std::to_string(count) + " elements; it takes 1 to " +
+                               std::to_string(kMostElements) + " in a batch");
+    }
     if (fields.empty()) return usage_error("a data loader without fields; give it at least 1");
     return {};
 }
@@ -58,8 +68,15 @@ Result<std::unique_ptr<DataLoader>> DataLoader::make(DistributedSampler sampler,
                                                     std::move(load), options,
                                                     static_cast<std::size_t>(ahead) + 1));
     if (auto done = made->allocate(); !done) return done.error();
-    for (int i = 0; i < options.threads; ++i)
-        made->threads_.emplace_back([loader = made.get()] { loader->work(); });
+    try {
+        for (int i = 0; i < options.threads; ++i)
+            made->threads_.emplace_back([loader = made.get()] { loader->work(); });
+    } catch (const std::system_error& problem) {
+        return Error(ErrorCode::unavailable,
+                     "only " + std::to_string(made->threads_.size()) + " of " +
+                         std::to_string(options.threads) +
+                         " threads of a data loader can be had: " + problem.what());
+    }
     return made;
 }
 
@@ -169,6 +186,8 @@ Result<void> DataLoader::load_one(const Sample& sample, const SampleMemory& to) 
         return named(failure.code(), failure.what());
     } catch (const std::exception& exception) {
         return named(ErrorCode::unavailable, exception.what());
+    } catch (...) {
+        return named(ErrorCode::unavailable, "an exception that is no std::exception");
     }
 }
 

@@ -63,6 +63,18 @@ TEST(PmiDesk, TellsAProgramWhereItIs) {
     EXPECT_FALSE(desk.has_finalized(1));
 }
 
+// A worker that leaves in between makes the others wait.
+TEST(PmiDesk, KnowsWhoIsBetweenInitAndFinalize) {
+    Desk desk(node(0, 1, 1));
+    EXPECT_FALSE(desk.is_in_mpi(0)) << "it may be no program of MPI";
+    one_answer(desk, 0, "cmd=get_maxes");
+    EXPECT_FALSE(desk.is_in_mpi(0));
+    one_answer(desk, 0, kInit);
+    EXPECT_TRUE(desk.is_in_mpi(0));
+    one_answer(desk, 0, "cmd=finalize");
+    EXPECT_FALSE(desk.is_in_mpi(0));
+}
+
 TEST(PmiDesk, AValueIsThereWhenAllHaveBeenAtTheBarrier) {
     Desk desk(node(0, 2, 2));
     for (const int worker : {0, 1}) one_answer(desk, worker, kInit);

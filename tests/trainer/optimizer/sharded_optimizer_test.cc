@@ -277,6 +277,27 @@ TEST(ShardedOptimizer, GoesOnWithAnotherNumberOfRanks) {
               Ends({0, 0, 0}));
 }
 
+// What lies in the memory of the gradients then is no gradient of this step.
+TEST(ShardedOptimizer, StepsOnceAfterEachAverage) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        GroupRank rank(context);
+        Model model;
+        auto optimizer =
+            ShardedOptimizer::make(*rank.group, model.parameters(), OptimizerRule::adamw(), small())
+                .value();
+        auto& reducer = optimizer->reducer();
+        const std::string wanted = "needs the averaged gradients of a step of its own";
+        for (int step = 0; step < 2; ++step) {
+            if (!reducer.zero() || !backward(reducer, model, step, rank.group->rank())) return 1;
+            if (int code = expects_error(optimizer->step(0.1f), wanted)) return code;
+            if (!reducer.finish() || !optimizer->step(0.1f)) return 2;
+            if (int code = expects_error(optimizer->step(0.1f), wanted)) return code;
+        }
+        return optimizer->wait() ? 0 : 3;
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
 TEST(ShardedOptimizer, RefusesWhatItCannotUpdate) {
     EXPECT_EQ(run_ranks(1,
                         [](const Context& context) {

@@ -13,7 +13,7 @@
 #include <random>
 
 #include "rendezvous/store/store_thread.h"
-#include "tests/trainer/ranks.h"
+#include "tests/trainer/group_rank.h"
 #include "tests/trainer/snapshot/state.h"
 
 namespace ddprun::trainer {
@@ -52,6 +52,19 @@ Ends save_on(int world, const std::string& folder) {
         if (!saver->wait()) return 2;
         return saver->newest().step == 4 && saver->newest().duration.count() >= 0 ? 0 : 3;
     });
+}
+
+// It would be no snapshot that resume() finds.
+TEST(SnapshotWriter, RefusesAStepBelowZero) {
+    test::TemporaryFolder folder;
+    const auto ends = run_ranks(2, [&](const Context& context) {
+        auto store = connect_store(context, seconds(10)).value();
+        auto saver = writer(context, *store, folder);
+        const auto begun = saver->save(-1, State(1).views(), {});
+        if (saver->wait()) return 1;
+        return test::expects_error(begun, "of step -1; steps are 0 or more");
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
 }
 
 // The files of a folder by name, with their content.

@@ -188,6 +188,11 @@ TEST(DataLoader, RefusesWhatCannotWork) {
     EXPECT_THAT(sentence(kFields, {.batch = 0}), HasSubstr("batches of 0 samples, 1 threads"));
     EXPECT_THAT(sentence(kFields, {.threads = 0}), HasSubstr("1 samples, 0 threads"));
     EXPECT_THAT(sentence(kFields, {.ahead = -1}), HasSubstr("-1 batches ahead"));
+    EXPECT_THAT(sentence(kFields, {.threads = 1'000'000}), HasSubstr("1 to 1024 threads"));
+    EXPECT_THAT(sentence(kFields, {.ahead = 2'000'000'000}), HasSubstr("0 to 65536 batches"));
+    // Sizes that would not fit a number of bytes.
+    EXPECT_THAT(sentence(kFields, {.batch = std::int64_t{1} << 62}), HasSubstr("1 to 1073741824"));
+    EXPECT_THAT(sentence({{DataType::float32, std::size_t{1} << 62}}, {}), HasSubstr("field 0"));
     EXPECT_THAT(sentence({}, {}), HasSubstr("without fields"));
     EXPECT_THAT(sentence({{DataType::float32, 0}}, {}), HasSubstr("field 0"));
 }
