@@ -70,7 +70,8 @@ expect_in <(shared_of "$projects/package/build/mine") 'libddprun_trainer\.so\.[0
 if [[ -e $bin/smallest_mpi ]]; then
     say "a package of CMake, over MPI"
     project over_mpi 4
-    sed 's|#include "\(.*/.*\)"|#include <ddprun/\1>|' "$root/examples/mpi/smallest_mpi.cc" >"$projects/over_mpi/main.cc"
+    sed 's|#include "\(.*/.*\)"|#include <ddprun/\1>|' "$root/examples/mpi/smallest_mpi.cc" \
+        >"$projects/over_mpi/main.cc"
     make_project over_mpi -DCMAKE_PREFIX_PATH="$work/prefix"
     run 60 --standalone --nproc-per-node=2 --pmi "$projects/over_mpi/build/mine"
     expect_code 0
