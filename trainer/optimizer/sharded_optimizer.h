@@ -53,9 +53,10 @@ class ShardedOptimizer {
     // the parameters travel in it, until zero().
     GradientReducer& reducer() { return *reducer_; }
 
-    // One step, after the reducer's finish(), once (else: usage). Returns when this rank's parts are updated and on
-    // their way; until wait() or the reducer's zero() the other parts of the parameters are old,
-    // and no call of the program may be on the group but what all ranks make in the same order.
+    // One step, once after the reducer's finish() (else: usage). Returns when this rank's parts are
+    // new and on their way; until wait() or the reducer's zero() the other parts of the parameters
+    // are old, and no call of the program may be on the group but what all ranks make in the same
+    // order.
     Result<void> step(float rate);
     // All parameters are those after the last step.
     Result<void> wait();
