@@ -150,11 +150,9 @@ Result<void> NcclComm::launch(const Operation& operation, const Alive& alive) {
         if (aborted_) return closed();
         begun = call(operation);
     }
-    auto state = state_after(begun, alive);
-    if (!state) return state.error();
-    // An error behind a call that NCCL has accepted is one of an earlier call. The watch finds it
-    // and names that one.
-    return begun == nccl::success || *state == nccl::success ? Result<void>() : error_of(*state);
+    // What NCCL has accepted at once did not fail here: an error that it tells now is one of an
+    // earlier call, which the watch finds and names.
+    return begun == nccl::success ? Result<void>() : settle(begun, alive);
 }
 
 Result<void*> NcclComm::scratch(std::size_t bytes) {
@@ -254,7 +252,7 @@ nccl::ResultCode NcclComm::call_pairwise(const Operation& o) {
 // Polls until NCCL has accepted its last call. The data may still be on their way. What the call
 // returned does not tell: ncclCommSplit returns the state of the new communicator, and the parent
 // refuses its next call until its own state says that the split is over.
-Result<nccl::ResultCode> NcclComm::state_after(nccl::ResultCode begun, const Alive& alive) {
+Result<void> NcclComm::settle(nccl::ResultCode begun, const Alive& alive) {
     nccl::ResultCode state = begun;
     while (state == nccl::success || state == nccl::in_progress) {
         {
@@ -263,17 +261,12 @@ Result<nccl::ResultCode> NcclComm::state_after(nccl::ResultCode begun, const Ali
             if (nccl_.CommGetAsyncError(comm_, &state) != nccl::success)
                 state = nccl::internal_error;
         }
+        if (state == nccl::success) return {};
         if (state != nccl::in_progress) break;
-        if (auto still = alive(); !still) return still.error();
+        if (auto still = alive(); !still) return still;
         std::this_thread::sleep_for(microseconds(50));
     }
-    return state;
-}
-
-Result<void> NcclComm::settle(nccl::ResultCode begun, const Alive& alive) {
-    auto state = state_after(begun, alive);
-    if (!state) return state.error();
-    return *state == nccl::success ? Result<void>() : error_of(*state);
+    return error_of(state);
 }
 
 std::optional<Error> NcclComm::async_error() {

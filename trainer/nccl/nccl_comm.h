@@ -71,9 +71,6 @@ class NcclComm : public std::enable_shared_from_this<NcclComm> {
   private:
     nccl::ResultCode call(const Operation& operation);
     nccl::ResultCode call_pairwise(const Operation& operation);
-    // The communicator's state when it has accepted the last call, which returned `begun`.
-    Result<nccl::ResultCode> state_after(nccl::ResultCode begun, const Alive& alive);
-    // The same; any error is one of this call.
     Result<void> settle(nccl::ResultCode begun, const Alive& alive);
     bool finalized();
     Error error_of(nccl::ResultCode result) const;

@@ -21,7 +21,7 @@
 
 #include "base/error.h"
 #include "proto/ids.h"
-#include "trainer/snapshot/checksum.h"
+#include "trainer/checksum/checksum.h"
 #include "trainer/snapshot/metadata.h"
 #include "trainer/snapshot/safetensors.h"
 #include "trainer/snapshot/snapshot_name.h"

@@ -5,7 +5,7 @@
 
 #include "trainer/gpu/gpu.h"
 #include "trainer/group/rank_names.h"
-#include "trainer/snapshot/snapshot_manifest.h"
+#include "trainer/checksum/checksum.h"
 #include "trainer/worker/progress.h"
 
 namespace ddprun::trainer {

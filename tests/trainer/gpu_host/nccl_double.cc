@@ -250,7 +250,7 @@ ResultCode collective(Collective kind, const void* in, void* out, std::size_t co
                        {name.substr(0, name.find(" number")) + " call " + std::to_string(number),
                         {reads(in, call.in_bytes), writes(out, call.out_bytes)},
                         [call] { return run_of(call); }});
-    return nccl::success;
+    return comm->busy > 0 ? nccl::in_progress : nccl::success;
 }
 
 ResultCode get_version(int* version) {

@@ -161,8 +161,8 @@ TEST(NcclAsync, SumsWhereOneRankAverages) {
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
-// NCCL may say that a call succeeded while its communicator is not ready for the next one: after a
-// split, which all ranks of the parent take part in, and after any other call.
+// A communicator may not be ready for the next call: after a split the parent is not, though the
+// call returned success; after any other call NCCL says so.
 TEST(NcclAsync, MakesNoCallBeforeTheLastOneIsOver) {
     for (int busy : {0, 5}) {
         auto ends = run_ranks(2, [busy](const Context& context) {

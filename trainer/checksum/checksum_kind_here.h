@@ -4,7 +4,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "trainer/snapshot/checksum_kinds.h"
+#include "trainer/checksum/checksum_kinds.h"
 
 namespace ddprun::trainer {
 namespace {

@@ -1,5 +1,5 @@
 // XXH3 for each processor that the program runs on.
-#include "trainer/snapshot/checksum_kind_here.h"
+#include "trainer/checksum/checksum_kind_here.h"
 
 namespace ddprun::trainer {
 

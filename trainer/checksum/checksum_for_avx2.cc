@@ -1,6 +1,6 @@
 // XXH3 for processors with AVX2 (compiled with -mavx2): where the bytes are in the core's cache, at
 // twice the speed or more.
-#include "trainer/snapshot/checksum_kind_here.h"
+#include "trainer/checksum/checksum_kind_here.h"
 
 namespace ddprun::trainer {
 

@@ -1,8 +1,8 @@
 // Chooses the functions for this processor.
-#include "trainer/snapshot/checksum.h"
+#include "trainer/checksum/checksum.h"
 
 #include "base/hexadecimal.h"
-#include "trainer/snapshot/checksum_kinds.h"
+#include "trainer/checksum/checksum_kinds.h"
 
 namespace ddprun::trainer {
 namespace {
