@@ -2,6 +2,7 @@
 #include "agent/pmi/pmi_desk.h"
 
 #include <algorithm>
+#include <csignal>
 #include <sstream>
 
 #include "base/printable.h"
@@ -59,6 +60,23 @@ Desk::Outcome Desk::line(int index, std::string_view line) {
     Reply reply = answer(worker, *request);
     if (!reply) return faulty(reply.error().sentence());
     return {{{index, std::move(*reply)}}, {}, {}};
+}
+
+Desk::Exit Desk::exited(int index, const ExitStatus& status) const {
+    const Worker& worker = workers_.at(static_cast<std::size_t>(index));
+    const std::string rank = "rank " + std::to_string(place_.rank_offset + index);
+    // The others would wait for ever: nothing else tells them.
+    if (!status.failed() && worker.begun && !worker.finalized)
+        return {{.code = 1},
+                rank +
+                    " has left with exit code 0 before MPI_Finalize, where the other "
+                    "ranks wait for it; this counts as exit code 1"};
+    if (status.signal == SIGPIPE && worker.finalized)
+        return {status, rank +
+                            " may have begun a second program of MPI: a worker can run one, since "
+                            "MPI_Finalize closes PMI for good; start the second with a ddprun of "
+                            "its own"};
+    return {status, ""};
 }
 
 Desk::Reply Desk::answer(Worker& worker, const Request& request) {

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/death/exit_report.h"
 #include "agent/pmi/pmi_request.h"
 #include "rendezvous/model/node_place.h"
 
@@ -52,9 +53,13 @@ class Desk {
     // What each node has brought to the round, this one's too, in any order.
     // Possible errors: malformed: another node has sent something else.
     Result<Outcome> round_over(const std::vector<std::string>& brought);
-    bool has_finalized(int index) const { return at(index).finalized; }
-    // Between MPI_Init and MPI_Finalize, where the others wait for it.
-    bool is_in_mpi(int index) const { return at(index).begun && !at(index).finalized; }
+    // What the end of a worker's process means: how it counts as ended, and what the user should
+    // hear of it. Empty: nothing.
+    struct Exit {
+        ExitStatus status;
+        std::string warning;
+    };
+    Exit exited(int index, const ExitStatus& status) const;
 
   private:
     struct Worker {
@@ -66,8 +71,6 @@ class Desk {
         std::size_t bytes = 0;  // put in all
     };
     using Reply = Result<std::string>;  // an error ends the worker
-
-    const Worker& at(int index) const { return workers_.at(static_cast<std::size_t>(index)); }
 
     Reply answer(Worker& worker, const Request& request);
     static Reply init(const Request& request);

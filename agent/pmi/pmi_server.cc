@@ -1,6 +1,8 @@
 // Connects the workers' sockets, the answers and the barriers over all nodes.
 #include "agent/pmi/pmi_server.h"
 
+#include <csignal>
+
 namespace ddprun::agent::pmi {
 
 Server::Server(boost::asio::io_context& loop, const rendezvous::NodePlace& place,
@@ -10,6 +12,7 @@ Server::Server(boost::asio::io_context& loop, const rendezvous::NodePlace& place
       end_(std::move(end)),
       desk_(place),
       sockets_(static_cast<std::size_t>(place.slots)),
+      ends_(sockets_.size()),
       rounds_(
           loop, place,
           [this](const std::vector<std::string>& brought) {
@@ -23,13 +26,22 @@ UniqueFd Server::open(int index) {
     socket = std::make_unique<Socket>(
         loop_, turns_, [this, index](std::string_view line) { carry_out(desk_.line(index, line)); },
         [this, index](const std::string& why) {
-            end_({index, why});
+            end({index, why});
         });
     return socket->open();
 }
 
-void Server::finish(int index) {
-    if (const auto& socket = sockets_.at(static_cast<std::size_t>(index))) socket->finish();
+Desk::Exit Server::exited(int index, const ExitStatus& status) {
+    const auto at = static_cast<std::size_t>(index);
+    if (sockets_.at(at)) sockets_[at]->finish();
+    if (ends_[at]) return {*ends_[at], ""};
+    return desk_.exited(index, status);
+}
+
+void Server::end(const Desk::Fault& fault) {
+    ends_.at(static_cast<std::size_t>(fault.index)) =
+        fault.exit_code != 0 ? ExitStatus{.code = fault.exit_code} : ExitStatus{.signal = SIGKILL};
+    end_(fault);
 }
 
 void Server::carry_out(Desk::Outcome outcome) {
@@ -39,12 +51,12 @@ void Server::carry_out(Desk::Outcome outcome) {
     if (outcome.round) rounds_.begin(std::move(*outcome.round));
     if (!outcome.fault) return;
     sockets_.at(static_cast<std::size_t>(outcome.fault->index))->stop();
-    end_(*outcome.fault);
+    end(*outcome.fault);
 }
 
 // What the other nodes have brought is wrong, so no worker of this one can go on.
 void Server::fail_all(const std::string& why) {
-    for (std::size_t i = 0; i < sockets_.size(); ++i) end_({static_cast<int>(i), why});
+    for (std::size_t i = 0; i < sockets_.size(); ++i) end({static_cast<int>(i), why});
 }
 
 }  // namespace ddprun::agent::pmi

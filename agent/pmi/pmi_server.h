@@ -10,6 +10,7 @@
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,15 +34,13 @@ class Server {
     // The worker's end of its socket, once for each worker; none if no descriptors are left. Close
     // it when the worker has been requested.
     UniqueFd open(int index);
-    // The worker has exited: takes what it has asked before. It may be ended by that (End).
-    void finish(int index);
-    // Its program has called MPI_Finalize: another one of this worker would find no PMI.
-    bool has_finalized(int index) const { return desk_.has_finalized(index); }
-    // It has called MPI_Init and not MPI_Finalize.
-    bool is_in_mpi(int index) const { return desk_.is_in_mpi(index); }
+    // The worker's process has ended. What it asked before counts (End may be
+    // called). A worker that was to be ended has ended by that, however its process has left.
+    Desk::Exit exited(int index, const ExitStatus& status);
 
   private:
     void carry_out(Desk::Outcome outcome);
+    void end(const Desk::Fault& fault);
     void fail_all(const std::string& why);
 
     boost::asio::io_context& loop_;
@@ -49,6 +48,7 @@ class Server {
     End end_;
     Desk desk_;
     std::vector<std::unique_ptr<Socket>> sockets_;
+    std::vector<std::optional<ExitStatus>> ends_;  // of those that were to be ended
     Rounds rounds_;
 };
 

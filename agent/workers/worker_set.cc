@@ -39,10 +39,7 @@ struct WorkerSet::Worker : WorkerProcess {
     Time started{};
     std::string error_file;
     std::string sent_signal;  // why it got a signal outside a stop
-    // ddprun ends it for what it said on its PMI descriptor: with this, even if the process leaves
-    // in another way before the signal comes.
-    std::optional<int> wait_status;
-    bool aborted = false;  // it was to write its functions before its end
+    bool aborted = false;     // it was to write its functions before its end
     std::unique_ptr<WorkerOutput> output;
     ProgressPipe progress;
 };
@@ -119,7 +116,6 @@ void WorkerSet::serve_pmi() {
         loop_, node_place_, turns_,
         [this](const pmi::Desk::Fault& fault) {
             Worker& worker = *workers_.at(static_cast<std::size_t>(fault.index));
-            worker.wait_status = fault.exit_code != 0 ? W_EXITCODE(fault.exit_code, 0) : SIGKILL;
             worker.sent_signal = fault.why;
             if (worker.lives()) signal_one(worker.pid, SIGKILL, fault.why);
         },
@@ -273,24 +269,14 @@ bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {
         worker->ended = true;
         worker->progress.finish();
         worker->output->settle();
-        if (pmi_) pmi_->finish(worker->index);
-        if (pmi_ && wait_status == 0 && pmi_->is_in_mpi(worker->index)) {
-            // For ever: nothing else tells them.
-            warn_(Error(ErrorCode::closed,
-                        "rank " + std::to_string(worker->rank) +
-                            " has left with exit code 0 before MPI_Finalize, where the other ranks "
-                            "wait for it; this counts as exit code 1"));
-            wait_status = W_EXITCODE(1, 0);
+        ExitStatus status = from_wait_status(wait_status);
+        if (pmi_) {
+            pmi::Desk::Exit exit = pmi_->exited(worker->index, status);
+            status = exit.status;
+            if (!exit.warning.empty()) warn_(Error(ErrorCode::closed, std::move(exit.warning)));
         }
-        DeathFacts facts =
-            facts_of(*worker, from_wait_status(worker->wait_status.value_or(wait_status)), at);
+        DeathFacts facts = facts_of(*worker, status, at);
         failed_ |= facts.status.failed();
-        if (pmi_ && facts.status.signal == SIGPIPE && pmi_->has_finalized(worker->index))
-            warn_(Error(ErrorCode::closed,
-                        "rank " + std::to_string(worker->rank) +
-                            " may have begun a second program of MPI: a worker can run one, since "
-                            "MPI_Finalize closes PMI for good; start the second with a ddprun of "
-                            "its own"));
         if (facts.status.failed() && !worker->error_file.empty())
             read_account(*worker, std::move(facts));
         else

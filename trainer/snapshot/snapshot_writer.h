@@ -14,8 +14,8 @@
 // program's care, and is not looked at. Each rank writes its slices as one file, and rank 0 an
 // index (snapshot_index.h). If ranks differ in the step, in the tensors that all have, or if slices
 // leave a hole or overlap in part, the snapshot fails with a sentence that names tensor and ranks,
-// and older snapshots stay. If one rank cannot write its share, the snapshot fails on all ranks, and
-// its files are removed. A rank that cannot learn the result, because rank 0 is gone, removes
+// and older snapshots stay. If one rank cannot write its share, the snapshot fails on all ranks,
+// and its files are removed. A rank that cannot learn the result, because rank 0 is gone, removes
 // nothing: the snapshot may be complete.
 //
 // The destructor finishes what was saved. Where an exception destroys the writer, the training has

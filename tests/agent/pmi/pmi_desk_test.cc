@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 using namespace ddprun;
 using namespace ddprun::agent::pmi;
+using ddprun::agent::ExitStatus;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -57,22 +60,24 @@ TEST(PmiDesk, TellsAProgramWhereItIs) {
     EXPECT_EQ(one_answer(desk, 0, "cmd=get_my_kvsname"), "cmd=my_kvsname kvsname=kvs_3 rc=0");
     EXPECT_EQ(one_answer(desk, 0, get("PMI_process_mapping")),
               "cmd=get_result rc=0 msg=success value=(vector,(0,2,2))");
-    EXPECT_FALSE(desk.has_finalized(0));
     EXPECT_EQ(one_answer(desk, 0, "cmd=finalize"), "cmd=finalize_ack rc=0");
-    EXPECT_TRUE(desk.has_finalized(0));
-    EXPECT_FALSE(desk.has_finalized(1));
 }
 
-// A worker that leaves in between makes the others wait.
-TEST(PmiDesk, KnowsWhoIsBetweenInitAndFinalize) {
-    Desk desk(node(0, 1, 1));
-    EXPECT_FALSE(desk.is_in_mpi(0)) << "it may be no program of MPI";
-    one_answer(desk, 0, "cmd=get_maxes");
-    EXPECT_FALSE(desk.is_in_mpi(0));
-    one_answer(desk, 0, kInit);
-    EXPECT_TRUE(desk.is_in_mpi(0));
-    one_answer(desk, 0, "cmd=finalize");
-    EXPECT_FALSE(desk.is_in_mpi(0));
+// A worker that leaves in between makes the others wait. It may also be no program of MPI.
+TEST(PmiDesk, KnowsWhatAnExitMeans) {
+    Desk desk(node(1, 2, 2));
+    const ExitStatus good, killed{.signal = SIGKILL}, lost_pipe{.signal = SIGPIPE};
+    one_answer(desk, 1, "cmd=get_maxes");
+    EXPECT_EQ(desk.exited(1, good).status, good);
+    one_answer(desk, 1, kInit);
+    EXPECT_EQ(desk.exited(1, good).status, ExitStatus{.code = 1});
+    EXPECT_THAT(desk.exited(1, good).warning, HasSubstr("rank 3 has left with exit code 0 before"));
+    EXPECT_EQ(desk.exited(1, killed).status, killed);
+    EXPECT_EQ(desk.exited(1, lost_pipe).warning, "");
+    one_answer(desk, 1, "cmd=finalize");
+    EXPECT_EQ(desk.exited(1, good).status, good);
+    EXPECT_THAT(desk.exited(1, lost_pipe).warning, HasSubstr("a second program of MPI"));
+    EXPECT_EQ(desk.exited(0, lost_pipe).warning, "");
 }
 
 TEST(PmiDesk, AValueIsThereWhenAllHaveBeenAtTheBarrier) {
