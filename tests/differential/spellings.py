@@ -3,10 +3,10 @@
 
     spellings.py RUN.PY…    torch/distributed/run.py of one or more versions, in their packages or without them
 
-Only two files of a version are needed, run.py and the argparse_util.py beside it: all else that it imports is replaced by
-stand-ins, since the parser uses none of it. Each prefix of each option is asked, with dashes and with underscores. A line has
-the spelling, the option it is taken for (its first name, with dashes), and the versions that agree; `?` is a spelling that
-could be several."""
+Only two files of a version are needed, run.py and the argparse_util.py beside it: all else that it imports is replaced
+by stand-ins, since the parser uses none of it. Each prefix of each option is asked, with dashes and with underscores. A
+line has the spelling, the option it is taken for (its first name, with dashes), and the versions that agree; `?` is a
+spelling that could be several."""
 import argparse
 import importlib.util
 import pathlib

@@ -15,7 +15,8 @@ examples=$root/examples/python
 cat >"$work/torchrun.py" <<'SHIM'
 from torch.distributed.elastic.multiprocessing import api
 from_str = api.Std.from_str.__func__
-api.Std.from_str = classmethod(lambda cls, text: api.Std(int(text)) if text in ("0", "1", "2", "3") else from_str(cls, text))
+known = ("0", "1", "2", "3")
+api.Std.from_str = classmethod(lambda cls, text: api.Std(int(text)) if text in known else from_str(cls, text))
 from torch.distributed.run import main
 main()
 SHIM
@@ -32,8 +33,9 @@ same() {
         folder=$work/theirs && rm -rf "$folder" && mkdir "$folder"
         theirs=0
         # What the restart of a newer torchrun needs, to not meet the dead attempt's keys.
-        TMPDIR=$work/theirs.tmp TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 PET_MONITOR_INTERVAL=0.1 timeout "$seconds" "$python" \
-            "$work/torchrun.py" --standalone "${@//FOLDER/$folder}" >"$work/theirs.out" 2>"$work/theirs.err" </dev/null || theirs=$?
+        TMPDIR=$work/theirs.tmp TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 PET_MONITOR_INTERVAL=0.1 timeout "$seconds" \
+            "$python" "$work/torchrun.py" --standalone "${@//FOLDER/$folder}" >"$work/theirs.out" \
+            2>"$work/theirs.err" </dev/null || theirs=$?
         aborted_at_exit "$work/theirs.err" || break
     done
     for _ in 1 2 3; do
@@ -59,13 +61,17 @@ same 150 0 --nproc_per_node=2 --max_restarts=1 "$examples/ddp_resume.py" --snaps
 diff "$work/calm" <(results "$work/run.out") >&2 || fail "the crash has changed the result"
 say "it resumes with another number of workers, and does what is left"
 snapshot=$work/ours/crash.pt
-run 100 --standalone --no-label --python="$python" --nproc-per-node=3 "$examples/ddp_resume.py" --snapshot "$snapshot" --steps 50
+run 100 --standalone --no-label --python="$python" --nproc-per-node=3 "$examples/ddp_resume.py" \
+    --snapshot "$snapshot" --steps 50
 expect_code 0
 (($(results "$work/run.out" | wc -l) == 3)) || aborted_at_exit "$work/run.err" || fail "not three results"
-steps_of() { "$python" -c 'import sys, torch; print(torch.load(sys.argv[1])["step"], torch.load(sys.argv[1])["done"])' "$snapshot"; }
+steps_of() {
+    "$python" -c 'import sys, torch; saved = torch.load(sys.argv[1]); print(saved["step"], saved["done"])' "$snapshot"
+}
 [[ $(steps_of) == "50 $((40 * 32 + 10 * 48))" ]] || fail "the snapshot has step and samples $(steps_of)"
 say "at a stop it saves and ends, before its time is over"
-start job --standalone --no-label --python="$python" --nproc-per-node=2 "$examples/ddp_resume.py" --snapshot "$snapshot" --steps 100000000
+start job --standalone --no-label --python="$python" --nproc-per-node=2 "$examples/ddp_resume.py" \
+    --snapshot "$snapshot" --steps 100000000
 # The first snapshot of this job shows that it trains.
 trains() { [[ $(stat -c %Y.%s.%i "$snapshot") != "$before" ]]; }
 before=$(stat -c %Y.%s.%i "$snapshot")
@@ -78,7 +84,8 @@ expect_nothing_left 5
 if [[ $1 == debian && $bin == "$root/build/bin" ]]; then
     say "the quickstart plays it"
     code=0
-    env -u VIRTUAL_ENV DDPRUN_TEST_MARK="$mark" timeout 200 "$root/examples/quickstart.sh" --pytorch >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
+    env -u VIRTUAL_ENV DDPRUN_TEST_MARK="$mark" timeout 200 "$root/examples/quickstart.sh" --pytorch \
+        >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
     expect_code 0
     expect_in "$work/run.out" '^5\. both results have the same bits$'
 fi

@@ -93,7 +93,8 @@ again() {
     return 1
 }
 hurry() {
-    gone_at='' && wait_until "${1:-60}" again || fail "job $job does not run again: $(login scontrol show job -o "$job")"
+    gone_at='' && wait_until "${1:-60}" again ||
+        fail "job $job does not run again: $(login scontrol show job -o "$job")"
 }
 # Process id of a worker on a host: host.
 # Not the fork server, which has a channel to ddprun in descriptor 10 and may have the lower number.

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# The job of a story: members on the hosts n1 (which leads), n2, …, spares on the hosts after them, one worker on each;
-# snapshots and ledger are in folders that all hosts share. Sourced by faults.sh after hosts.sh.
+# The job of a story: members on the hosts n1 (which leads), n2, …, spares on the hosts after them, one worker on
+# each; snapshots and ledger are in folders that all hosts share. Sourced by faults.sh after hosts.sh.
 
 declare -A lost # hosts whose ddprun does not live to the end of the job
 # The exit codes of these hosts are not checked: hosts…

@@ -18,6 +18,7 @@
 
 #include "base/system/no_pipe_signal.h"
 #include "trainer/gloo/gloo_mesh.h"
+#include "trainer/group/compared_calls.h"
 #include "trainer/group/queued_group.h"
 
 namespace ddprun::trainer {
@@ -216,39 +217,21 @@ class GlooGroup final : public QueuedGroup {
     // Compares this call on all ranks. All of them decide alike whether to compare.
     Result<void> agree(const Operation& operation, Begun* begun) {
         if (!operation.compared) return {};
-        const Opinion mine = opinion_of(operation);
         std::vector<Opinion> own;
         // begin() may have sent this rank's opinion already.
         const bool ahead = begun && begun->agreement;
         std::vector<Opinion>& all = ahead ? begun->opinions : own;
         (ahead ? std::move(begun->agreement) : begin_agreement(operation, own))->finish();
-        for (int other = 0; other < size(); ++other) {
-            const Opinion& theirs = all[static_cast<std::size_t>(other)];
-            if (!(theirs == mine))
-                return Error(ErrorCode::refused, disagreement(mine, theirs, name(other)));
-        }
-        return {};
+        return compare_calls(operation, all, context().job_ranks);
     }
 
-    // Send, receive and exchange. Both headers arrive before any data, so that a rank refuses a
-    // count or type that it did not expect.
     Result<void> pairwise(const Operation& o) {
-        const bool sends = o.kind != Collective::receive, receives = o.kind != Collective::send;
-        std::uint64_t mine[2] = {o.in.count, static_cast<std::uint64_t>(o.in.type)};
-        std::uint64_t wanted[2] = {o.out.count, static_cast<std::uint64_t>(o.out.type)};
-        std::uint64_t theirs[2] = {};
-        mesh_->calls().exchange(kHeader, sends ? mine : nullptr, sizeof mine, o.root,
-                                receives ? theirs : nullptr, sizeof theirs, o.source);
-        if (receives && std::memcmp(theirs, wanted, sizeof wanted)) {
-            return Error(ErrorCode::refused,
-                         name(o.source) + " sends " + std::to_string(theirs[0]) + " " +
-                             std::string(to_string(static_cast<DataType>(theirs[1]))) +
-                             ", this rank expects " + std::to_string(wanted[0]) + " " +
-                             std::string(to_string(o.out.type)));
-        }
-        mesh_->calls().exchange(kData, sends ? o.in.data : nullptr, o.in.bytes(), o.root,
-                                receives ? o.out.data : nullptr, o.out.bytes(), o.source);
-        return {};
+        return call_pairwise(o, context().job_ranks, [&](int tag, auto out, auto in) {
+            mesh_->calls().exchange(static_cast<std::uint64_t>(tag), out ? out->data : nullptr,
+                                    out ? out->bytes() : 0, o.root, in ? in->data : nullptr,
+                                    in ? in->bytes() : 0, o.source);
+            return Result<void>();
+        });
     }
 
     // A hash of the call's shape and number. The odd factors spread the bits. `hash >> 8` leaves 56
@@ -262,8 +245,7 @@ class GlooGroup final : public QueuedGroup {
     }
 
     // The channels. The two high bits keep collectives, agreements and calls between two ranks
-    // apart.
-    static constexpr std::uint64_t kHeader = 1, kData = 2;
+    // (whose tag is the channel) apart.
     static constexpr std::uint64_t kCollectives = std::uint64_t{1} << 62;
     static constexpr std::uint64_t kAgreements = std::uint64_t{1} << 61;  // + number of the call
 

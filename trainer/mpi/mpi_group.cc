@@ -2,11 +2,11 @@
 #include "trainer/mpi/mpi_group.h"
 
 #include <atomic>
-#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "trainer/group/compared_calls.h"
 #include "trainer/group/left_until.h"
 #include "trainer/group/meet.h"
 #include "trainer/group/queued_group.h"
@@ -67,8 +67,6 @@ class MpiGroup final : public QueuedGroup {
     }
 
   private:
-    static constexpr int kHeader = 1, kData = 2;  // tags between two ranks
-
     // One deadline for all. MPI waits for all ranks without one, so they meet before.
     Result<void> connect() {
         const auto deadline = Clock::now() + timeout();
@@ -126,35 +124,12 @@ class MpiGroup final : public QueuedGroup {
             Operation::all_gather({&mine, sizeof mine, DataType::uint8},
                                   {all.data(), all.size() * sizeof mine, DataType::uint8});
         if (auto done = collective(operation, ask, communicator_->get()); !done) return done;
-        for (int other = 0; other < size(); ++other) {
-            const Opinion& theirs = all[static_cast<std::size_t>(other)];
-            if (!(theirs == mine))
-                return Error(ErrorCode::refused, disagreement(mine, theirs, name(other)));
-        }
-        return {};
+        return compare_calls(operation, all, context().job_ranks);
     }
 
-    // Send, receive and exchange. Both headers arrive before any data, so that a rank refuses a
-    // count or type that it did not expect.
     Result<void> pairwise(const Operation& o) {
-        const bool sends = o.kind != Collective::receive, receives = o.kind != Collective::send;
-        std::uint64_t mine[2] = {o.in.count, static_cast<std::uint64_t>(o.in.type)};
-        const std::uint64_t wanted[2] = {o.out.count, static_cast<std::uint64_t>(o.out.type)};
-        std::uint64_t theirs[2] = {};
-        const auto some = [](bool moves, const Buffer& buffer) {
-            return moves && buffer.count ? std::optional(buffer) : std::nullopt;
-        };
-        auto told = exchange(o, kHeader, some(sends, {mine, 2, DataType::uint64}),
-                             some(receives, {theirs, 2, DataType::uint64}));
-        if (!told) return told;
-        if (receives && std::memcmp(theirs, wanted, sizeof wanted)) {
-            return Error(ErrorCode::refused,
-                         name(o.source) + " sends " + std::to_string(theirs[0]) + " " +
-                             std::string(to_string(static_cast<DataType>(theirs[1]))) +
-                             ", this rank expects " + std::to_string(wanted[0]) + " " +
-                             std::string(to_string(o.out.type)));
-        }
-        return exchange(o, kData, some(sends, o.in), some(receives, o.out));
+        return call_pairwise(o, context().job_ranks,
+                             [&](int tag, auto out, auto in) { return exchange(o, tag, out, in); });
     }
 
     Result<void> exchange(const Operation& o, int tag, std::optional<Buffer> out,
@@ -173,8 +148,6 @@ class MpiGroup final : public QueuedGroup {
         });
         return wait(o, std::move(begun), call);
     }
-
-    std::string name(int other) const { return name_rank(other, context().job_ranks); }
 
     std::atomic<bool> cut_ = false;
     Neighbours neighbours_;

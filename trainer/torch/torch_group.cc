@@ -12,6 +12,7 @@
 
 #include "base/system/no_pipe_signal.h"
 #include "trainer/choice/backend_choice.h"
+#include "trainer/group/compared_calls.h"
 #include "trainer/group/left_until.h"
 #include "trainer/group/meet.h"
 #include "trainer/group/queued_group.h"
@@ -83,8 +84,6 @@ class TorchGroup final : public QueuedGroup {
     }
 
   private:
-    static constexpr int kHeader = 1, kData = 2;  // tags between two ranks
-
     // One deadline for the meeting and the connecting. Rank 0 invents the prefix of c10d's keys, so
     // that two groups never meet.
     Result<void> connect() {
@@ -181,35 +180,14 @@ class TorchGroup final : public QueuedGroup {
         std::vector<Opinion> all(static_cast<std::size_t>(size()));
         calls_->run(Operation::all_gather({&mine, sizeof mine, DataType::uint8},
                                           {all.data(), all.size() * sizeof mine, DataType::uint8}));
-        for (int other = 0; other < size(); ++other) {
-            const Opinion& theirs = all[static_cast<std::size_t>(other)];
-            if (!(theirs == mine))
-                return Error(ErrorCode::refused, disagreement(mine, theirs, name(other)));
-        }
-        return {};
+        return compare_calls(operation, all, context().job_ranks);
     }
 
-    // Send, receive and exchange. Both headers arrive before any data, so that a rank refuses a
-    // count or type that it did not expect.
     Result<void> pairwise(const Operation& o) {
-        const bool sends = o.kind != Collective::receive, receives = o.kind != Collective::send;
-        std::uint64_t mine[2] = {o.in.count, static_cast<std::uint64_t>(o.in.type)};
-        const std::uint64_t wanted[2] = {o.out.count, static_cast<std::uint64_t>(o.out.type)};
-        std::uint64_t theirs[2] = {};
-        const auto some = [](bool moves, const Buffer& buffer) {
-            return moves && buffer.count ? std::optional(buffer) : std::nullopt;
-        };
-        calls_->exchange(kHeader, some(sends, {mine, 2, DataType::uint64}), o.root,
-                         some(receives, {theirs, 2, DataType::uint64}), o.source);
-        if (receives && std::memcmp(theirs, wanted, sizeof wanted)) {
-            return Error(ErrorCode::refused,
-                         name(o.source) + " sends " + std::to_string(theirs[0]) + " " +
-                             std::string(to_string(static_cast<DataType>(theirs[1]))) +
-                             ", this rank expects " + std::to_string(wanted[0]) + " " +
-                             std::string(to_string(o.out.type)));
-        }
-        calls_->exchange(kData, some(sends, o.in), o.root, some(receives, o.out), o.source);
-        return {};
+        return call_pairwise(o, context().job_ranks, [&](int tag, auto out, auto in) {
+            calls_->exchange(tag, out, o.root, in, o.source);
+            return Result<void>();
+        });
     }
 
     std::unique_ptr<TorchCalls> calls_;  // null in a world of one
