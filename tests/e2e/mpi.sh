@@ -28,6 +28,31 @@ expect_code 141
 expect_times 'sum 1 at [01] of 2$' 2
 expect_in "$work/run.err" 'rank [01] may have begun a second program of MPI: a worker can run one'
 
+say "two programs of MPI at once in a worker are ended, with the reason"
+run 60 --standalone --nproc-per-node=2 --pmi --max-restarts=0 bash -c "$program sum & $program sum; wait"
+expect_code 137
+expect_in "$work/run.err" 'two programs of MPI run in it at once'
+
+say "a program that asks nothing by PMI: one line says so"
+run 60 --standalone --nproc-per-node=2 --pmi true
+expect_code 0
+(($(grep -c 'none of 2 workers of this node, from rank 0 on, has asked' "$work/run.err") == 1)) || fail "not one line"
+run 60 --standalone --nproc-per-node=2 --pmi "$program" sum
+expect_not_in "$work/run.err" 'asked PMI'
+
+say "a program of Open MPI is refused, with what to do"
+echo 'int MPI_Init(void) { return 0; }' | gcc -xc - -shared -fPIC -Wl,-soname,libmpi.so.40 -o "$work/libmpi.so.40"
+echo 'int MPI_Init(void); int main(void) { return MPI_Init(); }' |
+    gcc -xc - -xnone "$work/libmpi.so.40" -o "$work/open_mpi"
+run 60 --standalone --nproc-per-node=2 --pmi "$work/open_mpi"
+expect_code 2
+expect_in "$work/run.err" 'linked to Open MPI \(libmpi.so.40\), .*: start it with srun --mpi=pmix, or build it with MPICH'
+
+say "a rank that leaves without MPI_Init, with exit code 0, ends a generation"
+run 60 --standalone --nproc-per-node=2 --pmi --max-restarts=0 bash -c '((RANK == 1)) || exec "$0" sum' "$program"
+((code != 0)) || fail "it has ended with success"
+expect_in "$work/run.err" 'rank 1 has left (with exit code 0 before MPI_Init|before it)'
+
 say "a killed rank: all are started again, in a new space of keys"
 run 60 --standalone --nproc-per-node=3 --pmi --max-restarts=1 "$program" kill sum
 expect_code 0
