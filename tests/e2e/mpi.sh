@@ -1,18 +1,12 @@
 #!/usr/bin/env bash
 # Programs of MPI under ddprun (--pmi): MPICH's find each other, on one node and on two, and are restarted like others.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/mpi_common.sh"
 need_built ddprun
 need_program mpicc.mpich
 need_program python3
 
 program=$work/mpi_program
 mpicc.mpich -o "$program" "$e2e/mpi_program.c" || fail "the program does not compile"
-# Every rank of all has said this: pattern, how often.
-expect_times() {
-    local count
-    count=$(cat "$work"/*.out | grep -cE "$1" || true)
-    ((count == $2)) || fail "\"$1\" stands there $count times, not $2"
-}
 
 say "hello, ring, all-reduce and groups on one node"
 run 60 --standalone --nproc-per-node=4 --pmi "$program" ring sum split
@@ -71,21 +65,9 @@ run 60 --standalone --nproc-per-node=2 --pmi --max-restarts=0 "$program" leave s
 expect_code 1
 expect_in "$work/run.err" 'rank 1 has left with exit code 0 before MPI_Finalize'
 
-# Starts two nodes: options of the second one, --, options of both and the program.
-two_nodes() {
-    local second=() at
-    while [[ $1 != -- ]]; do second+=("$1"); shift; done
-    shift
-    at=$(free_port)
-    start n0 --nnodes=2 --node-rank=0 --rdzv-id="$mark" --rdzv-endpoint="127.0.0.1:$at" --pmi "$@"
-    start n1 --nnodes=2 --node-rank=1 --rdzv-id="$mark" --rdzv-endpoint="127.0.0.1:$at" "${second[@]}" "$@"
-}
 say "two nodes, and a rank that is killed"
 two_nodes --pmi -- --nproc-per-node=2 --max-restarts=1 --lease=5 "$program" kill ring sum split
-for node in n0 n1; do
-    join $node 90
-    expect_code 0
-done
+join_both 90
 expect_times 'ring 4$' 1
 expect_times 'sum 6 at [0-3] of 4$' 4
 # Each node is a host to MPICH, since ddprun says so.
@@ -97,10 +79,7 @@ for rank in 0 1; do
     start n$rank --nnodes=2 --node-rank=$rank --rdzv-id="$mark" --rdzv-endpoint="127.0.0.1:$at" --pmi \
         --nproc-per-node=$((rank + 1)) "$program" sum
 done
-for node in n0 n1; do
-    join $node 60
-    expect_code 0
-done
+join_both 60
 expect_times 'sum 3 at [0-2] of 3$' 3
 
 say "a node without --pmi is refused by name"
