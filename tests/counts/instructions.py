@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Instructions of parsing and of the codecs, counted by callgrind: the same on every machine with the same compiler."""
+"""Instructions of parsing, of the codecs and of an example's compute, counted by callgrind: the same on every machine
+with the same compiler."""
 import os
 import re
 import subprocess
@@ -10,7 +11,7 @@ import limits
 
 WORK = Path(os.environ.get("BENCH_TESTS", limits.FILE.parents[2] / "build" / "tests")) / "counted_work"
 COUNTS = {"instructions_options": "options", "instructions_hostlist": "hostlist", "instructions_store": "store",
-          "instructions_link": "link"}
+          "instructions_link": "link", "instructions_mlp": "mlp"}
 TURNS = 20
 
 

@@ -6,7 +6,6 @@
 #include <optional>
 #include <span>
 
-#include "trainer/gpu/gpu.h"
 #include "trainer/group/guarded_store.h"
 
 namespace ddprun::trainer {
@@ -57,12 +56,6 @@ Result<void> keep_written(PageBuffer& file, const SaveJob& job) {
 }
 
 }  // namespace
-
-CopyTensor copy_from_gpu() {
-    return [](std::byte* to, const TensorView& tensor) {
-        return gpu_copy(to, tensor.data.data(), tensor.data.size());
-    };
-}
 
 SnapshotWriter::SnapshotWriter(const Context& context, std::unique_ptr<Store> store,
                                SnapshotFolder folder, FolderClaim claim, WriterOptions options,
