@@ -7,7 +7,6 @@
 #include <set>
 
 #include "base/count_text.h"
-#include "trainer/snapshot/save_opinion.h"
 #include "trainer/snapshot/slice_cover.h"
 #include "trainer/snapshot/slice_search.h"
 

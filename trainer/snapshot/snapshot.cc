@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "trainer/snapshot/durable_file.h"
+#include "trainer/snapshot/savable.h"
 
 namespace ddprun::trainer {
 
@@ -188,6 +189,8 @@ Result<void> SnapshotFolder::save(std::int64_t step, const std::vector<TensorVie
         if (tensor.place)
             return usage_error("tensor \"" + tensor.name +
                                "\" is a slice; slices are saved with a SnapshotWriter");
+    if (auto good = check_savable(tensors); !good) return good;
+    if (auto good = check_savable(metadata); !good) return good;
     const auto plan = plan_files(tensors, file_bytes);
     std::vector<SnapshotFile> files;
     const auto how = begin(name);

@@ -87,13 +87,19 @@ Result<void> SnapshotFolder::check_turn() const {
     // Only for the message: who the other loader is. Its record may still be empty.
     auto text = read_text(path(record_name(last)));
     auto record = text ? parse_record(*text) : Result<ResumeRecord>(text.error());
-    return Error(ErrorCode::closed,
-                 "the folder " + folder_ + " has been taken over by " +
-                     (record ? "generation " + std::to_string(record->generation.value) +
-                                   " of run \"" + record->run_id + "\""
-                             : "another loader") +
-                     "; generation " + std::to_string(generation_.value) + " of run \"" + run_id_ +
-                     "\" must not write there any more");
+    const auto named = [](Generation generation, const std::string& run) {
+        return "generation " + std::to_string(generation.value) + " of run \"" + run + "\"";
+    };
+    const std::string us = named(generation_, run_id_);
+    const std::string other =
+        !record ? std::string("another loader") : named(record->generation, record->run_id);
+    const std::string advice =
+        other == us ? "of the same name; does the program open the folder twice, or has the job "
+                      "been started twice?"
+                    : "and " + us + " must not write there any more";
+    return Error(ErrorCode::closed, "the folder " + folder_ + " has been taken over by " + other +
+                                        " (loader " + std::to_string(last) + ", this one is " +
+                                        std::to_string(turn_) + "), " + advice);
 }
 
 // Why a write failed. A later loader removes our temporary files and may use our names; then its

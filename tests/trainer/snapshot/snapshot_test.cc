@@ -198,6 +198,21 @@ TEST_F(SnapshotTest, KeepsTheFenceWhenAStaleLoaderComes) {
     EXPECT_EQ(newest(3), 20);
 }
 
+// A program opens the folder twice under one name. The sentence does not say that it must make room
+// for itself.
+TEST_F(SnapshotTest, SaysThatALoaderOfTheSameNameHasCome) {
+    auto first = open(0), second = open(0);
+    save(first, 10);
+    ASSERT_TRUE(second.load_newest());
+    const auto done = try_to_save(first, 20);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code(), ErrorCode::closed);
+    EXPECT_THAT(done.error().sentence(),
+                testing::HasSubstr("has been taken over by generation 0 of run \"test\" (loader 2, "
+                                   "this one is 1), of the same name; does the program open the "
+                                   "folder twice, or has the job been started twice?"));
+}
+
 // Four jobs use one folder by mistake, each keeping one snapshot, and take it from each other again
 // and again. Whoever loads finds a whole snapshot, and no job goes back behind what it has loaded
 // before.
