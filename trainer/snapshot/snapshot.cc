@@ -66,14 +66,6 @@ Result<void> keep_slices(PageBuffer& file, const std::vector<SliceEntry>& slices
 
 namespace {
 
-// The snapshots whose manifests are among these files.
-std::vector<SnapshotName> manifests_in(const std::vector<std::string>& files) {
-    std::vector<SnapshotName> names;
-    for (const auto& file : files)
-        if (auto name = parse_manifest_name(file)) names.push_back(*name);
-    return names;
-}
-
 // The size first: it finds a file that was cut short without reading it, and gives the better
 // message.
 Result<Safetensors> check_file(const SnapshotFile& file, const PageBuffer& content) {
@@ -91,12 +83,11 @@ Result<Safetensors> check_file(const SnapshotFile& file, const PageBuffer& conte
 
 // A job that starts without loading takes the folder over here.
 Result<WritePlan> SnapshotFolder::begin(const SnapshotName& name) {
-    if (!turn_)
-        if (auto done = take_over(); !done) return done.error();
-    if (auto ours = check_turn(); !ours) return ours.error();
+    if (auto ours = take_over_to_write(); !ours) return ours.error();
     auto files = list_folder(folder_);
     if (!files) return files.error();
     auto names = manifests_in(*files);
+    if (auto good = check_order(name, names); !good) return good.error();
     names.push_back(name);
     reading_back_ = must_prove(surplus(names, usable_, name, keep_), proven_, name);
     return WritePlan{next_edition(name, *files), reading_back_};
