@@ -30,6 +30,12 @@ double seconds(std::chrono::nanoseconds time) {
     return std::chrono::duration<double>(time).count();
 }
 
+Context context_for(const RunOptions& options) {
+    auto context = or_throw(Context::from_environment());
+    or_throw(check_crash_rank(options, context));
+    return context;
+}
+
 // A line on standard output, at once: it may be a pipe to the launcher, which would see it only at
 // the end.
 void print(const std::string& line) {
@@ -47,7 +53,7 @@ std::int64_t number_in(const Metadata& words, const char* key) {
 
 TrainingRun::TrainingRun(const RunOptions& options, const SamplerOptions& sampler, StopRequest stop)
     : options_(options),
-      context_(or_throw(Context::from_environment())),
+      context_(context_for(options)),
       size_(sampler.samples),
       stop_(std::move(stop)),
       store_(or_throw(connect_store(context_, std::chrono::seconds(options.timeout_s)))),

@@ -27,7 +27,8 @@
 // folder of its own, and all ranks make them in the same order.
 //
 // Thread: one, except newest(). An error is returned by the next save() or wait(): unavailable (the
-// disk is full, or another rank did not write), refused (the ranks differ), usage, timed_out,
+// disk is full, or another rank did not write), refused (the ranks differ, or the step lies behind
+// a snapshot of the folder, see SnapshotFolder::save()), usage, timed_out,
 // closed (see snapshot.h). Its sentence names the step, and the rank where one is known.
 #pragma once
 
