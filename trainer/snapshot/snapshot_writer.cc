@@ -6,7 +6,6 @@
 #include <optional>
 #include <span>
 
-#include "trainer/gpu/gpu.h"
 #include "trainer/group/guarded_store.h"
 #include "trainer/snapshot/savable.h"
 
@@ -68,12 +67,6 @@ Result<void> check_save(std::int64_t step, const std::vector<TensorView>& tensor
 }
 
 }  // namespace
-
-CopyTensor copy_from_gpu() {
-    return [](std::byte* to, const TensorView& tensor) {
-        return gpu_copy(to, tensor.data.data(), tensor.data.size());
-    };
-}
 
 SnapshotWriter::SnapshotWriter(const Context& context, std::unique_ptr<Store> store,
                                SnapshotFolder folder, FolderClaim claim, WriterOptions options,

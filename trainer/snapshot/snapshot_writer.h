@@ -55,14 +55,13 @@ namespace ddprun::trainer {
 struct WriterOptions {
     std::uint64_t file_bytes = SnapshotFolder::kFileBytes;         // see plan_files
     std::chrono::milliseconds timeout = std::chrono::minutes(10);  // for other ranks' files
-    CopyTensor copy;  // empty: memcpy; for tensors on a GPU: copy_from_gpu()
+    CopyTensor copy;  // of tensors in host memory; empty: memcpy
     // For tensors on the GPU that is current in make(), in place of `copy`: save() returns before
-    // the bytes are on the host, and their copies run at the speed of the link.
+    // the bytes are on the host, and their copies run at the speed of the link. GpuTensors() stands
+    // for a program that computes on the default stream. A build without CUDA returns an error from
+    // make().
     std::optional<GpuTensors> gpu = {};
 };
-
-// Copies tensors from GPU memory. A build without CUDA returns an error from it.
-CopyTensor copy_from_gpu();
 
 class SnapshotWriter {
   public:
