@@ -251,14 +251,14 @@ def measure(options):
         if not options.quick:
             attempt(lose_all_once)
         # All but 1024 have no goals: they show how the times grow. A node of meet() takes two descriptors.
-        for nodes in [64, 1024] if options.quick else [16, 64, 256, 1024, 4096, 10000]:
+        for nodes in [1024] if options.quick else [16, 64, 256, 1024, 4096, 10000]:
             if 2 * nodes + 100 < descriptors:
                 attempt(meet, nodes)
             else:
                 note(f"{nodes} nodes that meet left out: the hard limit of descriptors (ulimit -Hn) is {descriptors}")
         if not options.quick:
             attempt(gather, 10000)
-    attempt(idle_agent, 10 if options.quick else 30)
+    attempt(idle_agent, 5 if options.quick else 15)
     return rows()
 
 
