@@ -6,9 +6,8 @@ import os
 import subprocess
 import time
 
-from faults import HERE, Crowd, attempt, room_for_crowds, rows, sample
+from faults import HERE, Crowd, attempt_meeting, room_for_crowds, rows, sample
 from report import main
-from subjects import note
 from workplace import folder
 
 DDPCTL = os.environ.get("DDPCTL", str(HERE.parent.parent / "build" / "bin" / "ddpctl"))
@@ -34,12 +33,9 @@ def status(nodes, repeats):
 
 
 def measure(options):
-    descriptors = room_for_crowds()
+    room_for_crowds()
     for nodes in [1000] if options.quick else [1000, 10000]:
-        if 2 * nodes + 100 < descriptors:
-            attempt(status, nodes, options.repeats)
-        else:
-            note(f"status of {nodes} nodes left out: the hard limit of descriptors (ulimit -Hn) is {descriptors}")
+        attempt_meeting(status, nodes, options.repeats)
     return rows()
 
 
