@@ -6,10 +6,12 @@
 #include <charconv>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "examples/needs.h"
 
 namespace example {
 
@@ -53,11 +55,13 @@ Setter<Options> word(T Options::*field, std::map<std::string, T> words) {
 
 // Reads `arguments` (without the program's name): `--name value` and `--name=value`. Sets the
 // member `help` for --help and -h, which win over everything after them. `program`: for messages.
+// Refuses an option that has no effect beside the others, by `needs`.
 template <class Options>
 ddprun::Result<Options> parse_options(const std::map<std::string, Setter<Options>>& setters,
                                       const std::vector<std::string>& arguments,
-                                      const std::string& program) {
+                                      const std::string& program, const Needs<Options>& needs) {
     Options options;
+    std::set<std::string> given;
     auto wrong = [&](const std::string& sentence) {
         return ddprun::usage_error(sentence + "; see " + program + " --help");
     };
@@ -75,7 +79,10 @@ ddprun::Result<Options> parse_options(const std::map<std::string, Setter<Options
         const std::string value =
             equals == std::string::npos ? arguments[++i] : arguments[i].substr(equals + 1);
         if (!setter->second(options, value)) return wrong(name + " cannot be \"" + value + "\"");
+        given.insert(name);
     }
+    if (auto good = check_needs(needs, given, options); !good)
+        return wrong(good.error().sentence());
     return options;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "examples/needs.h"
 #include "examples/training.h"
 #include "trainer/backend/make_process_group.h"
 #include "trainer/worker/error_file.h"
@@ -29,6 +30,7 @@ std::unique_ptr<example::Mlp> make_mlp(const ProcessGroup& group, const example:
 // The objects in their order of use: place, store, group, data, network, sampler, training.
 int train(const example::TrainOptions& options, StopRequest stop) {
     const auto context = or_throw(Context::from_environment());
+    or_throw(example::check_crash_rank(options, context));
     const auto timeout = std::chrono::seconds(options.timeout_s);
     auto store = or_throw(connect_store(context, timeout));
     auto group =

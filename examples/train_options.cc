@@ -96,10 +96,26 @@ const std::map<std::string, Setter<TrainOptions>>& setters() {
     return kSetters;
 }
 
+Needs<TrainOptions> needs() {
+    using O = TrainOptions;
+    auto needs = common_needs<O>();
+    needs.push_back({"--loss-scale",
+                     [](const O& o) { return o.dtype == ddprun::trainer::DataType::float16; },
+                     "without --dtype float16"});
+    needs.push_back({"--samples", [](const O& o) { return o.data.empty(); }, "with --data"});
+    needs.push_back(
+        {"--crash-signal", [](const O& o) { return o.crash_exit < 0; }, "with --crash-exit"});
+    // The cosine begins where the warm-up ends.
+    needs.push_back({"--cosine",
+                     [](const O& o) { return o.cosine_end == 0 || o.cosine_end > o.warm_up; },
+                     "up to the end of --warm-up"});
+    return needs;
+}
+
 }  // namespace
 
 ddprun::Result<TrainOptions> parse_train_options(const std::vector<std::string>& arguments) {
-    auto options = parse_options(setters(), arguments, "train");
+    auto options = parse_options(setters(), arguments, "train", needs());
     if (options && options->zero != 0 && options->dtype != ddprun::trainer::DataType::float32)
         return ddprun::usage_error("--zero 1 shares out a state of float32; leave out --dtype");
     return options;

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <sstream>
 
+#include "base/count_text.h"
 #include "base/printable.h"
 
 namespace ddprun::agent::pmi {
@@ -62,15 +63,29 @@ Desk::Outcome Desk::line(int index, std::string_view line) {
     return {{{index, std::move(*reply)}}, {}, {}};
 }
 
-Desk::Exit Desk::exited(int index, const ExitStatus& status) const {
-    const Worker& worker = workers_.at(static_cast<std::size_t>(index));
-    const std::string rank = "rank " + std::to_string(place_.rank_offset + index);
-    // The others would wait for ever: nothing else tells them.
+std::string Desk::rank_of(int index) const {
+    return "rank " + std::to_string(place_.rank_offset + index);
+}
+
+// A rank that leaves with success where the others would wait for it for ever: nothing else tells
+// them.
+Desk::Exit Desk::left_alone(int index, const std::string& call) const {
+    return {{.code = 1},
+            rank_of(index) + " has left with exit code 0 before " + call +
+                ", where the other ranks wait for it; this counts as exit code 1"};
+}
+
+Desk::Exit Desk::exited(int index, const ExitStatus& status) {
+    Worker& worker = workers_.at(static_cast<std::size_t>(index));
+    worker.left = true;
+    failed_ |= status.failed();
+    const std::string rank = rank_of(index);
+    const bool any_begun = std::ranges::any_of(workers_, &Worker::begun);
     if (!status.failed() && worker.begun && !worker.finalized)
-        return {{.code = 1},
-                rank +
-                    " has left with exit code 0 before MPI_Finalize, where the other "
-                    "ranks wait for it; this counts as exit code 1"};
+        return left_alone(index, "MPI_Finalize");
+    if (!status.failed() && !worker.begun && any_begun) return left_alone(index, "MPI_Init");
+    if (!failed_ && !any_begun && std::ranges::all_of(workers_, &Worker::left))
+        return {status, none_asked()};
     if (status.signal == SIGPIPE && worker.finalized)
         return {status, rank +
                             " may have begun a second program of MPI: a worker can run one, since "
@@ -79,13 +94,18 @@ Desk::Exit Desk::exited(int index, const ExitStatus& status) const {
     return {status, ""};
 }
 
+// Once for each node and generation, when its last worker has left.
+std::string Desk::none_asked() const {
+    return "--pmi: none of " + count_text(place_.slots, "worker") + " of this node, from " +
+           rank_of(0) +
+           " on, has asked PMI for its place, so each was a job of its own to MPI; leave out "
+           "--pmi, or build the program with MPICH, Intel MPI or MVAPICH (Open MPI: srun "
+           "--mpi=pmix)";
+}
+
 Desk::Reply Desk::answer(Worker& worker, const Request& request) {
     const std::string& command = request.command();
-    if (command == "init") {
-        Reply reply = init(request);
-        worker.begun |= static_cast<bool>(reply);
-        return reply;
-    }
+    if (command == "init") return init(worker, request);
     if (command == "get_maxes")
         return "cmd=maxes kvsname_max=" + std::to_string(kLongestName) +
                " keylen_max=" + std::to_string(kLongestKey) +
@@ -107,11 +127,21 @@ Desk::Reply Desk::answer(Worker& worker, const Request& request) {
     return not_pmi("it asks by PMI for \"" + printable(command) + "\", which ddprun does not know");
 }
 
-Desk::Reply Desk::init(const Request& request) {
+Desk::Reply Desk::init(Worker& worker, const Request& request) {
     if (request.number("pmi_version") != 1)
         return not_pmi("it speaks PMI version " +
                        printable(std::string(request.word("pmi_version"))) +
                        ", and ddprun speaks version 1");
+    // Their answers could not be told apart, and both would hang.
+    if (worker.begun)
+        return not_pmi(
+            "two programs of MPI run in it at once, and a worker can run one; give each a ddprun "
+            "of its own");
+    const auto gone = std::ranges::find(workers_, true, &Worker::left);
+    if (gone != workers_.end())
+        return not_pmi("MPI_Init needs all ranks, and " +
+                       rank_of(static_cast<int>(gone - workers_.begin())) + " has left before it");
+    worker.begun = true;
     return std::string("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0");
 }
 

@@ -6,7 +6,8 @@
 //                            ... the nodes exchange it (pmi_rounds.h) ...
 //   round_over(all)          barrier_out to all; what others have put can be got
 //
-// A worker runs one program of MPI: MPI_Finalize shuts the socket, also for those who share it.
+// A worker runs one program of MPI: MPI_Finalize shuts the socket, also for those who share it. Two
+// at once would take each other's answers, so the second one ends the worker.
 //
 // Pure. Owner: the PMI server (pmi_server.h), one for each generation.
 #pragma once
@@ -59,12 +60,13 @@ class Desk {
         ExitStatus status;
         std::string warning;
     };
-    Exit exited(int index, const ExitStatus& status) const;
+    Exit exited(int index, const ExitStatus& status);
 
   private:
     struct Worker {
         bool begun = false;
         bool finalized = false;
+        bool left = false;      // its process has ended
         bool spawning = false;  // lines of a request that is refused
         bool waits = false;     // at the barrier
         std::string put;        // since the last barrier, as it is exchanged
@@ -73,7 +75,10 @@ class Desk {
     using Reply = Result<std::string>;  // an error ends the worker
 
     Reply answer(Worker& worker, const Request& request);
-    static Reply init(const Request& request);
+    Reply init(Worker& worker, const Request& request);
+    std::string rank_of(int index) const;
+    Exit left_alone(int index, const std::string& call) const;
+    std::string none_asked() const;
     Reply put(Worker& worker, const Request& request);
     std::string get(const Request& request) const;
     Outcome barrier(Worker& worker);
@@ -81,6 +86,7 @@ class Desk {
     rendezvous::NodePlace place_;
     std::string name_;  // of the space of keys
     std::vector<Worker> workers_;
+    bool failed_ = false;  // a worker has left so
     std::map<std::string, std::string> values_;
 };
 

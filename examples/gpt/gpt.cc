@@ -9,6 +9,7 @@
 #include "examples/gpt/cuda_kernels.h"
 #include "examples/gpt/gpt_training.h"
 #include "examples/gpt/model_file.h"
+#include "examples/needs.h"
 #include "trainer/backend/make_process_group.h"
 #include "trainer/worker/error_file.h"
 
@@ -67,6 +68,8 @@ Result<std::unique_ptr<Gpt>> make_on_gpu(const Start& start) {
 // The network lies in the kind of memory that the group works on.
 Result<std::unique_ptr<Gpt>> make_network(const ProcessGroup& group, const GptOptions& options,
                                           const Start& start) {
+    if (group.memory() == Memory::host && options.precision != Precision::automatic)
+        return usage_error("--precision has no effect on CPUs, where gpt works in float32");
     if (group.memory() == Memory::host)
         return make_gpt(start.shape, start.parameters, cpu_kernels(), Memory::host);
     return options.precision == Precision::float32 ? make_on_gpu<float>(start)
@@ -96,6 +99,7 @@ Result<int> evaluate(const GptOptions& options, ProcessGroup& group, const Start
 Result<int> train(const GptOptions& options, StopRequest stop) {
     auto context = Context::from_environment();
     if (!context) return context.error();
+    if (auto good = example::check_crash_rank(options, *context); !good) return good.error();
     auto start = make_start(options);
     if (!start) return start.error();
     const auto timeout = std::chrono::seconds(options.timeout_s);

@@ -40,7 +40,7 @@ const char kGptHelp[] =
     "draws it\n"
     "  --timeout N           seconds for meeting and for each collective (300)\n"
     "  --backend NAME        auto, gloo or nccl (auto)\n"
-    "  --precision NAME      on GPUs: bf16 or f32 (bf16)\n"
+    "  --precision NAME      on GPUs only: bf16 or f32 (bf16)\n"
     "  --crash-at-step N     on purpose, before step N, in the first generation only\n"
     "  --crash-rank R        the rank that crashes (0)\n"
     "Exit: 0 done, 1 failed, 2 wrong option or text, 143 told to stop (SIGTERM, DDPRUN_STOP_FILE), "
@@ -104,10 +104,32 @@ const std::map<std::string, Setter<GptOptions>>& setters() {
     return kSetters;
 }
 
+Needs<GptOptions> needs(const std::string& program) {
+    using O = GptOptions;
+    auto needs = common_needs<O>();
+    const auto has_no_file = [](const O& o) { return o.init.empty() && o.evaluate.empty(); };
+    add_needs<O>(needs, {"--size", "--layers", "--heads", "--width", "--context", "--vocabulary"},
+                 has_no_file, "with --init or --evaluate, whose file has a shape");
+    const auto trains = [](const O& o) { return o.evaluate.empty(); };
+    add_needs<O>(needs,
+                 {"--steps", "--accumulate", "--lr", "--final-lr", "--warm-up", "--decay", "--clip",
+                  "--bucket-kib", "--seed", "--init", "--save", "--sample", "--snapshot-dir",
+                  "--log-every", "--validate-every", "--metrics", "--crash-at-step"},
+                 trains, "with --evaluate");
+    add_needs<O>(
+        needs, {"--validate-every", "--precision"}, [=](const O&) { return program == "gpt"; },
+        "in " + program + "; it is for gpt");
+    needs.push_back({"--precision",
+                     [](const O& o) { return o.backend != ddprun::trainer::Backend::gloo; },
+                     "on CPUs, where gpt works in float32"});
+    return needs;
+}
+
 }  // namespace
 
-Result<GptOptions> parse_gpt_options(const std::vector<std::string>& arguments) {
-    return parse_options(setters(), arguments, "gpt");
+Result<GptOptions> parse_gpt_options(const std::vector<std::string>& arguments,
+                                     const std::string& program) {
+    return parse_options(setters(), arguments, program, needs(program));
 }
 
 Result<GptShape> shape_of(const GptOptions& o, std::size_t characters) {

@@ -11,8 +11,8 @@
 
 namespace example::gpt {
 
-// What matrix products multiply on a GPU.
-enum class Precision { float32, bfloat16 };
+// What matrix products multiply on a GPU. automatic: bfloat16, and on CPUs float32.
+enum class Precision { automatic, float32, bfloat16 };
 
 // kGptHelp describes each option. examples/python/gpt.py has those of model and training, too.
 struct GptOptions {
@@ -42,14 +42,16 @@ struct GptOptions {
     std::string metrics;              // file for JSON lines; empty: none
     std::int64_t timeout_s = 300;
     ddprun::trainer::Backend backend = ddprun::trainer::Backend::automatic;
-    Precision precision = Precision::bfloat16;  // on GPUs
-    std::int64_t crash_at_step = -1;            // -1: never
+    Precision precision = Precision::automatic;
+    std::int64_t crash_at_step = -1;  // -1: never
     int crash_rank = 0;
     bool help = false;
 };
 
-// `arguments` without the program's name. Accepts `--name value` and `--name=value`.
-ddprun::Result<GptOptions> parse_gpt_options(const std::vector<std::string>& arguments);
+// `arguments` without the program's name. Accepts `--name value` and `--name=value`. `program`:
+// gpt or gpt_torch, which validates after each epoch and chooses the precision itself.
+ddprun::Result<GptOptions> parse_gpt_options(const std::vector<std::string>& arguments,
+                                             const std::string& program = "gpt");
 
 // The shape that the options ask for, for a text with so many characters.
 ddprun::Result<GptShape> shape_of(const GptOptions& options, std::size_t characters);

@@ -9,7 +9,8 @@
 using namespace ddprun;
 using namespace ddprun::trainer;
 
-int main() try {
+int main(int argc, char**) try {
+    if (argc > 1) throw Failure(usage_error("takes no arguments"));
     const auto context = or_throw(Context::from_environment());
     auto store = or_throw(connect_store(context));
     // It initialises MPI, and finalises it when it goes.

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "base/count_text.h"
+#include "examples/needs.h"
 #include "trainer/backend/make_process_group.h"
 #include "trainer/snapshot/load_into.h"
 #include "trainer/snapshot/load_slices.h"
@@ -19,6 +20,12 @@ using namespace ddprun;
 using namespace ddprun::trainer;
 
 namespace {
+
+Context context_for(const ParallelOptions& options) {
+    auto context = or_throw(Context::from_environment());
+    or_throw(check_crash_rank(options, context));
+    return context;
+}
 
 // The model lies in the host's memory.
 GroupOptions group_options(const ParallelOptions& from) {
@@ -34,7 +41,7 @@ ParallelJob::ParallelJob(const ParallelOptions& options, std::string program, St
     : options_(options),
       program_(std::move(program)),
       stop_(std::move(stop)),
-      context_(or_throw(Context::from_environment())),
+      context_(context_for(options)),
       store_(or_throw(connect_store(context_))),
       world_(or_throw(make_process_group(context_, *store_, group_options(options)))),
       grid_(or_throw(Grid::make(*world_, options.parts))),

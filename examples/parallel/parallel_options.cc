@@ -23,6 +23,9 @@ const char kParallelHelp[] =
 ddprun::Result<ParallelOptions> parse_parallel_options(const std::vector<std::string>& arguments,
                                                        const std::string& program) {
     using O = ParallelOptions;
+    auto needs = common_needs<O>();
+    needs.push_back({"--micro-batches", [&](const O&) { return program == "pipeline"; },
+                     "in " + program + "; it is for pipeline"});
     return parse_options<O>({{"--parts", number(&O::parts, 1, 1024)},
                              {"--batch", number(&O::batch, 1, 1e6)},
                              {"--micro-batches", number(&O::micro_batches, 1, 1e4)},
@@ -33,7 +36,7 @@ ddprun::Result<ParallelOptions> parse_parallel_options(const std::vector<std::st
                              {"--checked-launches", number(&O::checked_launches, 0, 1e15)},
                              {"--crash-at-step", number(&O::crash_at_step, 0, 1e15)},
                              {"--crash-rank", number(&O::crash_rank, 0, 1e6)}},
-                            arguments, program);
+                            arguments, program, needs);
 }
 
 }  // namespace example

@@ -23,7 +23,8 @@ struct ParallelOptions {
     bool help = false;
 };
 
-// `arguments` without the program's name, as `--name value` and `--name=value`.
+// `arguments` without the program's name, as `--name value` and `--name=value`. `program`: also
+// decides which options have an effect.
 ddprun::Result<ParallelOptions> parse_parallel_options(const std::vector<std::string>& arguments,
                                                        const std::string& program);
 

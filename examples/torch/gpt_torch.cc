@@ -294,7 +294,7 @@ int train(const GptOptions& options) {
 
 int main(int argc, char** argv) {
     return run_program("gpt_torch", [&] {
-        const auto options = or_throw(parse_gpt_options({argv + 1, argv + argc}));
+        const auto options = or_throw(parse_gpt_options({argv + 1, argv + argc}, "gpt_torch"));
         return options.help ? std::fputs(kGptHelp, stdout) < 0 : train(options);
     });
 }

@@ -68,7 +68,15 @@ Result<MnistOptions> parse(const std::vector<std::string>& arguments) {
         {"--save", text(&O::save)},
         {"--evaluate", text(&O::evaluate)}};
     add_run_options(table);
-    auto options = parse_options(table, arguments, "mnist");
+    auto needs = common_needs<O>();
+    needs.push_back({"--samples", [](const O& o) { return o.data.empty(); }, "with --data"});
+    add_needs<O>(
+        needs,
+        {"--samples", "--epochs", "--steps", "--batch", "--lr", "--reference-batch", "--warm-up",
+         "--momentum", "--seed", "--save", "--snapshot-dir", "--log-every", "--metrics",
+         "--crash-at-step"},
+        [](const O& o) { return o.evaluate.empty(); }, "with --evaluate");
+    auto options = parse_options(table, arguments, "mnist", needs);
     if (!options) return options;
     options->program = "mnist";
     if (options->epochs < 0 && options->steps < 0) options->epochs = 3;

@@ -237,25 +237,31 @@ def attempt(measure, *arguments):
 
 def room_for_crowds():
     """10,000 connections from one address need as many ports and descriptors, and the leader's queue must take them
-    when all call at once. The limit of descriptors."""
+    when all call at once."""
     subprocess.run(["sysctl", "-qw", "net.ipv4.ip_local_port_range=1024 65000", "net.core.somaxconn=16384"],
                    check=False, capture_output=True)
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
-    return limit
+
+
+def attempt_meeting(measure, nodes, *arguments):
+    """As attempt(), of nodes that meet: each takes two descriptors in link_nodes."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if 2 * nodes + 100 < limit:
+        attempt(measure, nodes, *arguments)
+    else:
+        note(f"{measure.__name__}({nodes}) left out: the hard limit of descriptors (ulimit -Hn) is {limit}; "
+             f"it takes {2 * nodes + 100}")
 
 
 def measure(options):
-    descriptors = room_for_crowds()
+    room_for_crowds()
     for _ in range(options.repeats):
         if not options.quick:
             attempt(lose_all_once)
-        # All but 1024 have no goals: they show how the times grow. A node of meet() takes two descriptors.
+        # All but 1024 have no goals: they show how the times grow.
         for nodes in [64, 1024] if options.quick else [16, 64, 256, 1024, 4096, 10000]:
-            if 2 * nodes + 100 < descriptors:
-                attempt(meet, nodes)
-            else:
-                note(f"{nodes} nodes that meet left out: the hard limit of descriptors (ulimit -Hn) is {descriptors}")
+            attempt_meeting(meet, nodes)
         if not options.quick:
             attempt(gather, 10000)
     attempt(idle_agent, 10 if options.quick else 30)

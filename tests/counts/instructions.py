@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Instructions of parsing, of the codecs and of a leader with many nodes, counted by callgrind: the same on every machine
-with the same compiler."""
+"""Instructions of parsing, of the codecs, of an example's compute and of a leader with many nodes, counted by
+callgrind: the same on every machine with the same compiler."""
 import os
 import re
 import subprocess
@@ -11,7 +11,7 @@ import limits
 
 TESTS = Path(os.environ.get("BENCH_TESTS", limits.FILE.parents[2] / "build" / "tests"))
 COUNTS = {"instructions_options": "options", "instructions_hostlist": "hostlist", "instructions_store": "store",
-          "instructions_link": "link"}
+          "instructions_link": "link", "instructions_mlp": "mlp"}
 TURNS = 20
 # Of few nodes, and of so many that work for each of them that looks at all of them is a multiple of all other work.
 FEW, MANY, BEATS = 200, 800, 10

@@ -13,6 +13,10 @@ cpp() { # workers, options of gpt…
     run 60 --standalone --no-label --nproc-per-node="$1" --max-restarts="${restarts:-0}" "$bin/gpt" --backend gloo \
         "${tiny[@]}" "${@:2}"
 }
+evaluated() { # workers, file: the validation that gpt finds
+    run 60 --standalone --no-label --nproc-per-node="$1" "$bin/gpt" --backend gloo --batch 4 --evaluate "$2"
+    validation
+}
 twin() { # workers, options of gpt.py…
     run 200 --standalone --no-label --nproc-per-node="$1" --max-restarts="${restarts:-0}" --python="$python" \
         "$root/examples/python/gpt.py" "${tiny[@]}" "${@:2}"
@@ -49,7 +53,7 @@ say "a model of C++ is evaluated in Python, and the other way round"
 twin 2 --evaluate "$work/cpp.safetensors"
 expect_code 0
 near "$ours" "$(validation)" 1e-5 || fail "Python finds $(validation) in a model of $ours"
-theirs=$(cpp 3 --evaluate "$work/python.safetensors"; validation)
+theirs=$(evaluated 3 "$work/python.safetensors")
 twin 1 --evaluate "$work/python.safetensors"
 near "$theirs" "$(validation)" 1e-5 || fail "C++ finds $theirs in a model of $(validation)"
 
@@ -102,9 +106,14 @@ wrong '--width 48 is not a multiple of --heads 5' --heads 5
 head -c 200 "$work/text" >"$work/short"
 wrong 'the text has 200 characters, but --context 32 needs at least 321' --text "$work/short"
 wrong "cannot read the text $work/none; --text FILE names another one" --text "$work/none"
+wrong 'unknown option "--epochs"; see gpt --help' --epochs 3
+wrong '--layers has no effect with --init or --evaluate, whose file has a shape' --init "$work/cpp.safetensors"
+tiny=()
+wrong '--steps has no effect with --evaluate; see gpt --help' --evaluate "$work/cpp.safetensors"
+wrong '--precision has no effect on CPUs' --precision f32
+wrong '--crash-rank 2 is none of the ranks 0 to 1' --crash-at-step 3 --crash-rank 2
 { cat "$work/text"; printf '\001'; } >"$work/odd"
 wrong 'the text has the character 1 at byte 20000, which is not among the [0-9]+ characters' --text "$work/odd" \
     --init "$work/cpp.safetensors"
 wrong "the model $work/text cannot be read: safetensors: " --init "$work/text"
-wrong 'unknown option "--epochs"; see gpt --help' --epochs 3
 expect_nothing_left 5

@@ -1,18 +1,12 @@
 #!/usr/bin/env bash
 # Programs of MPI under ddprun (--pmi): MPICH's find each other, on one node and on two, and are restarted like others.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/mpi_common.sh"
 need_built ddprun
 need_program mpicc.mpich
 need_program python3
 
 program=$work/mpi_program
 mpicc.mpich -o "$program" "$e2e/mpi_program.c" || fail "the program does not compile"
-# Every rank of all has said this: pattern, how often.
-expect_times() {
-    local count
-    count=$(cat "$work"/*.out | grep -cE "$1" || true)
-    ((count == $2)) || fail "\"$1\" stands there $count times, not $2"
-}
 
 say "hello, ring, all-reduce and groups on one node"
 run 60 --standalone --nproc-per-node=4 --pmi "$program" ring sum split
@@ -27,6 +21,31 @@ run 60 --standalone --nproc-per-node=2 --pmi --max-restarts=0 bash -c "$program 
 expect_code 141
 expect_times 'sum 1 at [01] of 2$' 2
 expect_in "$work/run.err" 'rank [01] may have begun a second program of MPI: a worker can run one'
+
+say "two programs of MPI at once in a worker are ended, with the reason"
+run 60 --standalone --nproc-per-node=2 --pmi --max-restarts=0 bash -c "$program sum & $program sum; wait"
+expect_code 137
+expect_in "$work/run.err" 'two programs of MPI run in it at once'
+
+say "a program that asks nothing by PMI: one line says so"
+run 60 --standalone --nproc-per-node=2 --pmi true
+expect_code 0
+(($(grep -c 'none of 2 workers of this node, from rank 0 on, has asked' "$work/run.err") == 1)) || fail "not one line"
+run 60 --standalone --nproc-per-node=2 --pmi "$program" sum
+expect_not_in "$work/run.err" 'asked PMI'
+
+say "a program of Open MPI is refused, with what to do"
+echo 'int MPI_Init(void) { return 0; }' | gcc -xc - -shared -fPIC -Wl,-soname,libmpi.so.40 -o "$work/libmpi.so.40"
+echo 'int MPI_Init(void); int main(void) { return MPI_Init(); }' |
+    gcc -xc - -xnone "$work/libmpi.so.40" -o "$work/open_mpi"
+run 60 --standalone --nproc-per-node=2 --pmi "$work/open_mpi"
+expect_code 2
+expect_in "$work/run.err" 'linked to Open MPI \(libmpi.so.40\), .*: start it with srun --mpi=pmix, or build it with MPICH'
+
+say "a rank that leaves without MPI_Init, with exit code 0, ends a generation"
+run 60 --standalone --nproc-per-node=2 --pmi --max-restarts=0 bash -c '((RANK == 1)) || exec "$0" sum' "$program"
+((code != 0)) || fail "it has ended with success"
+expect_in "$work/run.err" 'rank 1 has left (with exit code 0 before MPI_Init|before it)'
 
 say "a killed rank: all are started again, in a new space of keys"
 run 60 --standalone --nproc-per-node=3 --pmi --max-restarts=1 "$program" kill sum
@@ -46,21 +65,9 @@ run 60 --standalone --nproc-per-node=2 --pmi --max-restarts=0 "$program" leave s
 expect_code 1
 expect_in "$work/run.err" 'rank 1 has left with exit code 0 before MPI_Finalize'
 
-# Starts two nodes: options of the second one, --, options of both and the program.
-two_nodes() {
-    local second=() at
-    while [[ $1 != -- ]]; do second+=("$1"); shift; done
-    shift
-    at=$(free_port)
-    start n0 --nnodes=2 --node-rank=0 --rdzv-id="$mark" --rdzv-endpoint="127.0.0.1:$at" --pmi "$@"
-    start n1 --nnodes=2 --node-rank=1 --rdzv-id="$mark" --rdzv-endpoint="127.0.0.1:$at" "${second[@]}" "$@"
-}
 say "two nodes, and a rank that is killed"
 two_nodes --pmi -- --nproc-per-node=2 --max-restarts=1 --lease=5 "$program" kill ring sum split
-for node in n0 n1; do
-    join $node 90
-    expect_code 0
-done
+join_both 90
 expect_times 'ring 4$' 1
 expect_times 'sum 6 at [0-3] of 4$' 4
 # Each node is a host to MPICH, since ddprun says so.
@@ -72,10 +79,7 @@ for rank in 0 1; do
     start n$rank --nnodes=2 --node-rank=$rank --rdzv-id="$mark" --rdzv-endpoint="127.0.0.1:$at" --pmi \
         --nproc-per-node=$((rank + 1)) "$program" sum
 done
-for node in n0 n1; do
-    join $node 60
-    expect_code 0
-done
+join_both 60
 expect_times 'sum 3 at [0-2] of 3$' 3
 
 say "a node without --pmi is refused by name"

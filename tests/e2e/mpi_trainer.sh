@@ -1,15 +1,8 @@
 #!/usr/bin/env bash
 # The trainer's process group over MPI under --pmi: on one node and on two a rank is killed, and all train again.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/mpi_common.sh"
 need_built ddprun smallest_mpi
 program=$bin/../tests/mpi_trainer
-
-# Every rank of all has said this: pattern, how often.
-expect_times() {
-    local count
-    count=$(cat "$work"/*.out | grep -cE "$1" || true)
-    ((count == $2)) || fail "\"$1\" stands there $count times, not $2"
-}
 
 say "a killed rank: the others name it, and all are started again"
 run 60 --standalone --nproc-per-node=3 --pmi --max-restarts=1 "$program"
@@ -19,15 +12,8 @@ expect_times 'generation 1 rank [02] of 3: 120, half 2$' 2
 expect_times 'generation 1 rank 1 of 3: 120, half 1$' 1
 
 say "two nodes"
-at=$(free_port)
-for node in 0 1; do
-    start n$node --nnodes=2 --node-rank=$node --rdzv-id="$mark" --rdzv-endpoint="127.0.0.1:$at" --pmi \
-        --nproc-per-node=2 --max-restarts=1 --lease=5 "$program"
-done
-for node in 0 1; do
-    join n$node 90
-    expect_code 0
-done
+two_nodes --pmi -- --nproc-per-node=2 --max-restarts=1 --lease=5 "$program"
+join_both 90
 expect_times 'generation 1 rank [0-3] of 4: 200, half 2$' 4
 
 say "without --pmi it is refused, with what to do"

@@ -70,4 +70,11 @@ expect_in "$work/run.err" '3 ranks cannot be cut into replicas of --parts 2; sta
 job 4 pipeline none --micro-batches 5
 expect_code 2
 expect_in "$work/run.err" "--micro-batches 5 does not divide a replica's share of 32 samples"
+say "an option without an effect is refused, and a rank that is not there"
+job 2 tensor_parallel none --micro-batches 4
+expect_code 2
+expect_in "$work/run.err" '--micro-batches has no effect in tensor_parallel; it is for pipeline; see'
+run 60 --standalone --nproc-per-node=1 --max-restarts=auto "$bin/pipeline" --crash-at-step 3
+expect_code 2
+expect_in "$work/run.err" '--crash-rank 1 is none of the ranks 0 to 0'
 expect_nothing_left 5

@@ -60,6 +60,16 @@ say "a snapshot of another seed is named, and the job does not try again"
 run 60 --standalone --max-restarts=3 --no-python --nproc-per-node=1 "$bin/mnist" --steps 60 --seed 2 --snapshot-dir "$work/s"
 expect_code 2
 expect_in "$work/run.err" 'was written with --seed 1, not 2; use another --snapshot-dir'
+say "options without an effect are refused"
+run 60 --standalone --no-python --nproc-per-node=1 "$bin/mnist" --lr 1 --evaluate "$work/py2.safetensors"
+expect_code 2
+expect_in "$work/run.err" '--lr has no effect with --evaluate; see mnist --help'
+run 60 --standalone --no-python --nproc-per-node=1 "$bin/gpt_torch" --steps 9 --crash-at-step 3 --crash-rank 1
+expect_code 2
+expect_in "$work/run.err" '--crash-rank 1 is none of the ranks 0 to 0'
+run 60 --standalone --no-python --nproc-per-node=1 "$bin/gpt_torch" --validate-every 9
+expect_code 2
+expect_in "$work/run.err" '--validate-every has no effect in gpt_torch; it is for gpt; see gpt_torch --help'
 say "the twin in Python resumes, too"
 train py_crash 2 "$examples/mnist.py" --steps 50 --snapshot "$work/mnist.pt" --crash-at-step 35 --crash-rank 1
 expect_in "$work/py_crash.out" 'resumed from .* at step 20$'

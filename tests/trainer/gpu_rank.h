@@ -7,23 +7,25 @@
 
 namespace ddprun::trainer::test {
 
-struct GpuRank {
+// run_ranks() with the double of NCCL among the ranks.
+inline Ends run_gpu_ranks(int world, const std::function<int(const Context&)>& body,
+                          std::chrono::seconds deadline = std::chrono::seconds(60)) {
+    prepare_nccl();
+    return run_ranks(world, body, deadline);
+}
+
+struct GpuRank : StoreRank {
     explicit GpuRank(const Context& context,
                      std::chrono::milliseconds timeout = std::chrono::seconds(60),
                      std::uint64_t checked_launches = 0)
-        : store(connect_store(context, std::chrono::seconds(10)).value()) {
+        : StoreRank(context) {
         GroupOptions options{Backend::nccl, timeout, {}};
         options.checked_launches = checked_launches;
         auto made = make_process_group(context, *store, options);
         if (!made) std::fprintf(stderr, "%s\n", made.error().sentence().c_str());
         group = std::move(made.value());
     }
-    bool hear(const std::string& word) {
-        return static_cast<bool>(store->get(word, std::chrono::seconds(20)));
-    }
-    bool say(const std::string& word) { return store->set(word, "1") && store->add("said", 1); }
 
-    std::unique_ptr<Store> store;
     std::unique_ptr<ProcessGroup> group;
 };
 

@@ -10,16 +10,12 @@
 
 namespace ddprun::trainer::test {
 
-struct GroupRank {
-    // 10 s is the group's time-out for each call. Tests of hangs give a shorter one, tests in which
-    // nothing may wait for the time-out a much longer one.
-    explicit GroupRank(const Context& context,
-                       std::chrono::milliseconds timeout = std::chrono::seconds(10))
-        : store(connect_store(context, std::chrono::seconds(10)).value()),
-          group(make_process_group(context, *store, {Backend::gloo, timeout, {}}).value()) {}
+// A rank's store, and words by which tests fix the order of events, so that they need no sleep.
+struct StoreRank {
+    explicit StoreRank(const Context& context)
+        : store(connect_store(context, std::chrono::seconds(10)).value()) {}
 
-    // Waits until another rank says the word. False when none does within 20 s. With hear() and
-    // say() tests fix the order of events, so they need no sleep.
+    // Waits until another rank says the word. False when none does within 20 s.
     bool hear(const std::string& word) {
         return static_cast<bool>(store->get(word, std::chrono::seconds(20)));
     }
@@ -30,6 +26,16 @@ struct GroupRank {
     }
 
     std::unique_ptr<Store> store;
+};
+
+struct GroupRank : StoreRank {
+    // 10 s is the group's time-out for each call. Tests of hangs give a shorter one, tests in which
+    // nothing may wait for the time-out a much longer one.
+    explicit GroupRank(const Context& context,
+                       std::chrono::milliseconds timeout = std::chrono::seconds(10))
+        : StoreRank(context),
+          group(make_process_group(context, *store, {Backend::gloo, timeout, {}}).value()) {}
+
     std::unique_ptr<ProcessGroup> group;
 };
 

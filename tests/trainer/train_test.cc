@@ -16,8 +16,7 @@ using testing::HasSubstr;
 
 // 60 steps take a moment, and have several snapshots. 20 s are the group's time-out for each call.
 // Gloo is used everywhere, so that machines with and without GPUs run the same.
-const std::vector<std::string> kTrain{DDPRUN_TRAIN, "--steps=60", "--snapshot-every=10",
-                                      "--timeout=20", "--backend=gloo"};
+const std::vector<std::string> kTrain{DDPRUN_TRAIN, "--steps=60", "--timeout=20", "--backend=gloo"};
 
 // The same command with more options.
 std::vector<std::string> train(std::vector<std::string> more) {
@@ -55,8 +54,8 @@ TEST(Train, IsDeterministic) {
 TEST(Train, EndsWithTheSameBitsAfterACrash) {
     test::TemporaryFolder folder;
     const std::string expected = plain_result(2, folder.path() / "plain");
-    const auto command =
-        train({"--snapshot-dir", folder.path() / "s", "--crash-at-step=37", "--crash-rank=1"});
+    const auto command = train({"--snapshot-every=10", "--snapshot-dir", folder.path() / "s",
+                                "--crash-at-step=37", "--crash-rank=1"});
     // Rank 0 notices that rank 1 is gone and fails by itself (1).
     EXPECT_EQ(run_program(2, 0, command, folder.path() / "g0"), Ends({1, -9}));
     EXPECT_EQ(run_program(2, 1, command, folder.path() / "g1"), Ends({0, 0}));
@@ -70,8 +69,8 @@ TEST(Train, EndsWithTheSameBitsAfterACrash) {
 TEST(Train, FallsBackToTheSnapshotBefore) {
     test::TemporaryFolder folder;
     const std::string expected = plain_result(2, folder.path() / "plain");
-    const auto command =
-        train({"--snapshot-dir", folder.path() / "s", "--crash-at-step=37", "--crash-exit=7"});
+    const auto command = train({"--snapshot-every=10", "--snapshot-dir", folder.path() / "s",
+                                "--crash-at-step=37", "--crash-exit=7"});
     EXPECT_EQ(run_program(2, 0, command, folder.path() / "g0"), Ends({7, 1}));
     fs::resize_file(folder.path() / "s" / "snapshot-000000000030-g0.safetensors", 5000);
     EXPECT_EQ(run_program(2, 1, command, folder.path() / "g1"), Ends({0, 0}));
@@ -92,8 +91,8 @@ TEST(Train, GoesOnWithItsSchedule) {
     const std::string expected = last_line(folder.path() / "plain" / "0");
     // The options have an effect at all.
     EXPECT_NE(expected, plain_result(2, folder.path() / "constant"));
-    command.insert(command.end(),
-                   {"--snapshot-dir", folder.path() / "s", "--crash-at-step=37", "--crash-exit=7"});
+    command.insert(command.end(), {"--snapshot-every=10", "--snapshot-dir", folder.path() / "s",
+                                   "--crash-at-step=37", "--crash-exit=7"});
     EXPECT_EQ(run_program(2, 0, command, folder.path() / "g0"), Ends({7, 1}));
     EXPECT_EQ(run_program(2, 1, command, folder.path() / "g1"), Ends({0, 0}));
     EXPECT_EQ(last_line(folder.path() / "g1" / "0"), expected);
@@ -105,7 +104,7 @@ TEST(Train, StopsOnAllRanksWhenOneIsTold) {
     test::TemporaryFolder folder;
     const std::string expected = plain_result(3, folder.path() / "plain");
     test::write_all(folder.path() / "stop.json", "{}");
-    auto command = train({"--snapshot-dir", folder.path() / "s"});
+    auto command = train({"--snapshot-every=10", "--snapshot-dir", folder.path() / "s"});
     std::vector<std::string> told{"/bin/sh", "-c",
                                   "[ $RANK != 1 ] || export DDPRUN_STOP_FILE=$0; exec \"$@\"",
                                   folder.path() / "stop.json"};
@@ -125,7 +124,8 @@ TEST(Train, WritesASnapshotOnAllRanksWhenOneIsAsked) {
     const std::string expected = plain_result(3, folder.path() / "plain");
     const auto asked = folder.path() / "snapshot.json";
     test::write_all(asked, R"({"number":1000001})");
-    auto command = train({"--snapshot-dir", folder.path() / "s", "--snapshot-every=1000000"});
+    auto command = train(
+        {"--snapshot-every=10", "--snapshot-dir", folder.path() / "s", "--snapshot-every=1000000"});
     std::vector<std::string> told{
         "/bin/sh", "-c", "[ $RANK != 1 ] || export DDPRUN_SNAPSHOT_FILE=$0; exec \"$@\"", asked};
     told.insert(told.end(), command.begin(), command.end());
@@ -153,7 +153,7 @@ TEST(Train, NamesAGradientThatIsNoNumber) {
 // at once with the reason, instead of training on with numbers that do not belong together.
 TEST(Train, RefusesAForeignSnapshot) {
     test::TemporaryFolder folder;
-    const auto command = train({"--snapshot-dir", folder.path() / "s"});
+    const auto command = train({"--snapshot-every=10", "--snapshot-dir", folder.path() / "s"});
     ASSERT_EQ(run_program(1, 0, command, folder.path() / "a"), Ends({0}));
     const std::pair<const char*, const char*> mistakes[] = {
         {"--dtype=bfloat16", "tensor \"w1\" is F32 [1024] in snapshot "},
@@ -175,8 +175,9 @@ TEST(Train, RefusesAForeignSnapshot) {
 // which lies between them, and the end survives as well: a further start makes no step.
 TEST(Train, StopsEarly) {
     test::TemporaryFolder folder;
-    const auto command = train({"--lr=0", "--validate-every=4", "--patience=2", "--snapshot-dir",
-                                folder.path() / "s", "--crash-at-step=13"});
+    const auto command =
+        train({"--lr=0", "--validate-every=4", "--patience=2", "--snapshot-every=10",
+               "--snapshot-dir", folder.path() / "s", "--crash-at-step=13"});
     EXPECT_EQ(run_program(3, 0, command, folder.path() / "g0"), Ends({-9, 1, 1}));
     for (int generation : {1, 2}) {
         const fs::path output = folder.path() / std::to_string(generation);
@@ -193,7 +194,7 @@ TEST(Train, StopsEarly) {
 // no step.
 TEST(Train, RepeatsTheResultOfACompleteJob) {
     test::TemporaryFolder folder;
-    const auto command = train({"--snapshot-dir", folder.path() / "s"});
+    const auto command = train({"--snapshot-every=10", "--snapshot-dir", folder.path() / "s"});
     ASSERT_EQ(run_program(2, 0, command, folder.path() / "a"), Ends({0, 0}));
     ASSERT_EQ(run_program(2, 1, command, folder.path() / "b"), Ends({0, 0}));
     EXPECT_EQ(last_line(folder.path() / "b" / "0"), last_line(folder.path() / "a" / "0"));
@@ -205,8 +206,8 @@ TEST(Train, LoadsAheadWithoutATrace) {
     test::TemporaryFolder folder;
     auto command = train({"--steps=150"});
     ASSERT_EQ(run_program(2, 0, command, folder.path() / "plain"), Ends({0, 0}));
-    command.insert(command.end(), {"--loader-threads=4", "--snapshot-dir", folder.path() / "s",
-                                   "--crash-at-step=137", "--crash-exit=7"});
+    command.insert(command.end(), {"--loader-threads=4", "--snapshot-every=10", "--snapshot-dir",
+                                   folder.path() / "s", "--crash-at-step=137", "--crash-exit=7"});
     EXPECT_EQ(run_program(2, 0, command, folder.path() / "g0"), Ends({7, 1}));
     EXPECT_EQ(run_program(2, 1, command, folder.path() / "g1"), Ends({0, 0}));
     EXPECT_THAT(test::read_all(folder.path() / "g1" / "0"), HasSubstr("at step 130"));
@@ -222,7 +223,8 @@ TEST(Train, In16BitsItsLossIsNearlyThatOfFloat32) {
     const std::string full = plain_result(2, folder.path() / "float32");
     for (const char* type : {"bfloat16", "float16"}) {
         const auto output = folder.path() / type;
-        const auto command = train({"--dtype", type, "--loss-scale=1024"});
+        auto command = train({"--dtype", type});
+        if (type == std::string("float16")) command.push_back("--loss-scale=1024");
         ASSERT_EQ(run_program(2, 0, command, output), Ends({0, 0})) << test::read_all(output / "0");
         const std::string half = last_line(output / "0");
         EXPECT_NEAR(loss_in(half), loss_in(full), 0.01 * loss_in(full)) << type;
@@ -239,8 +241,8 @@ TEST(Train, SkipsTheSameStepsAfterACrash) {
     ASSERT_EQ(run_program(2, 0, command, folder.path() / "plain"), Ends({0, 0}));
     const std::string plain = test::read_all(folder.path() / "plain" / "0");
     EXPECT_THAT(plain, HasSubstr("scale=976562 skipped=10"));
-    command.insert(command.end(),
-                   {"--snapshot-dir", folder.path() / "s", "--crash-at-step=12", "--crash-exit=7"});
+    command.insert(command.end(), {"--snapshot-every=10", "--snapshot-dir", folder.path() / "s",
+                                   "--crash-at-step=12", "--crash-exit=7"});
     EXPECT_EQ(run_program(2, 0, command, folder.path() / "g0"), Ends({7, 1}));
     EXPECT_EQ(run_program(2, 1, command, folder.path() / "g1"), Ends({0, 0}));
     const std::string resumed = test::read_all(folder.path() / "g1" / "0");
@@ -257,7 +259,8 @@ TEST(Train, SkipsTheSameStepsAfterACrash) {
 // depend on the world size.
 TEST(Train, ResumesAtAnotherWorldSize) {
     test::TemporaryFolder folder;
-    const auto command = train({"--snapshot-dir", folder.path() / "s", "--crash-at-step=37"});
+    const auto command =
+        train({"--snapshot-every=10", "--snapshot-dir", folder.path() / "s", "--crash-at-step=37"});
     EXPECT_EQ(run_program(2, 0, command, folder.path() / "g0"), Ends({-9, 1}));
     EXPECT_EQ(run_program(3, 1, command, folder.path() / "g1"), Ends({0, 0, 0}));
     EXPECT_THAT(test::read_all(folder.path() / "g1" / "0"), HasSubstr("at step 30"));
@@ -275,6 +278,33 @@ TEST(Train, RefusesWrongOptions) {
         const std::string text = test::read_all(output / "0");
         EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
     }
+}
+
+// Who gives an option expects something of it. One that does nothing beside the others is refused,
+// and so is a rank that the job does not have; a later generation may have fewer ranks.
+TEST(Train, RefusesOptionsWithoutAnEffect) {
+    test::TemporaryFolder folder;
+    const std::pair<std::vector<std::string>, const char*> mistakes[] = {
+        {{"--loss-scale=8"}, "--loss-scale has no effect without --dtype float16; see"},
+        {{"--loss-scale=8", "--dtype=bfloat16"}, "--loss-scale has no effect"},
+        {{"--samples=9", "--data=x.csv"}, "--samples has no effect with --data; see"},
+        {{"--snapshot-every=9"}, "--snapshot-every has no effect without --snapshot-dir; see"},
+        {{"--snapshot-keep=9"}, "--snapshot-keep has no effect without --snapshot-dir; see"},
+        {{"--crash-rank=0"}, "--crash-rank has no effect without --crash-at-step; see"},
+        {{"--crash-exit=3"}, "--crash-exit has no effect without --crash-at-step; see"},
+        {{"--crash-at-step=1", "--crash-exit=3", "--crash-signal=9"}, "with --crash-exit; see"},
+        {{"--crash-at-step=60"}, "--crash-at-step has no effect at or after the last of --steps;"},
+        {{"--cosine=1", "--warm-up=1"}, "--cosine has no effect up to the end of --warm-up; see"},
+        {{"--crash-at-step=1", "--crash-rank=1"}, "--crash-rank 1 is none of the ranks 0 to 0"}};
+    int number = 0;
+    for (const auto& [options, sentence] : mistakes) {
+        const fs::path output = folder.path() / std::to_string(number++);
+        EXPECT_EQ(run_program(1, 0, train(options), output), Ends({2})) << sentence;
+        const std::string text = test::read_all(output / "0");
+        EXPECT_THAT(text, HasSubstr(sentence));
+        EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+    }
+    EXPECT_EQ(run_program(1, 1, train(mistakes[10].first), folder.path() / "later"), Ends({0}));
 }
 
 // A CSV of numbers is trained on. A row with too few numbers is named by its line, so that it can

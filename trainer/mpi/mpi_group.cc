@@ -74,7 +74,7 @@ class MpiGroup final : public QueuedGroup {
         auto neighbours = Neighbours::connect(context(), store(), deadline);
         if (!neighbours) return neighbours.error();
         neighbours_ = std::move(*neighbours);
-        auto session = MpiSession::open(context());
+        auto session = MpiSession::open(context(), timeout());
         if (!session) return session.error();
         session_ = std::move(*session);
         auto made = MpiCommunicator::make(*session_, context());

@@ -14,9 +14,11 @@
 //   compared are named after a second if MPI waits; else they may get an error or wrong values.
 //   End: the group that has initialised MPI waits, when it is destroyed, for the other ranks to
 //   destroy theirs, at most for the time-out, and its process finalises MPI. Then no new group can
-//   be made. A program that wants it otherwise calls MPI_Init_thread() itself, with
-//   MPI_THREAD_SERIALIZED (MPI_THREAD_MULTIPLE, if it calls MPI beside the group), and
-//   MPI_Finalize() when all groups are gone.
+//   be made. MPI_Finalize() itself may hang in the network below MPI, and has no way out: after the
+//   time-out the process ends, with a line, the launcher's error file and exit code 1. A program
+//   that wants it otherwise calls MPI_Init_thread() itself, with MPI_THREAD_SERIALIZED
+//   (MPI_THREAD_MULTIPLE, if it calls MPI beside the group), and MPI_Finalize() when all groups are
+//   gone.
 //   Waiting: a call that waits looks for its messages without a pause for 2 ms, then every 50 µs.
 //   Size: at most 2^31 - 1 elements for each rank in a call (usage).
 #pragma once

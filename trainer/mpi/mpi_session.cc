@@ -1,6 +1,8 @@
 // The beginning and the end of MPI.
 #include "trainer/mpi/mpi_session.h"
 
+#include "trainer/mpi/end_watch.h"
+
 namespace ddprun::trainer {
 
 std::atomic<bool> MpiSession::given_up_ = false;
@@ -45,7 +47,8 @@ Result<void> MpiSession::may_begin() {
                  "end, or call MPI_Init_thread() and MPI_Finalize() yourself");
 }
 
-Result<std::shared_ptr<MpiSession>> MpiSession::open(const Context& context) {
+Result<std::shared_ptr<MpiSession>> MpiSession::open(const Context& context,
+                                                     std::chrono::milliseconds end) {
     static std::mutex one_at_a_time;
     static std::weak_ptr<MpiSession> current;
     std::lock_guard lock(one_at_a_time);
@@ -56,7 +59,7 @@ Result<std::shared_ptr<MpiSession>> MpiSession::open(const Context& context) {
     MPI_Initialized(&begun);
     const int code = begun ? MPI_Query_thread(&threads) : init(&threads);
     if (code != MPI_SUCCESS) return Error(ErrorCode::unavailable, "MPI cannot be initialised");
-    session.reset(new MpiSession(!begun));
+    session.reset(new MpiSession(!begun, end));
     if (threads < MPI_THREAD_SERIALIZED)
         return Error(ErrorCode::refused,
                      "MPI was initialised for one thread, and a group has a second one; call "
@@ -82,7 +85,9 @@ Result<void> MpiSession::check_place(const Context& context) {
 MpiSession::~MpiSession() {
     int over = 0;
     MPI_Finalized(&over);
-    if (ours_ && !given_up_ && !over) MPI_Finalize();
+    if (!ours_ || given_up_ || over) return;
+    const EndWatch watch(end_);
+    MPI_Finalize();
 }
 
 }  // namespace ddprun::trainer

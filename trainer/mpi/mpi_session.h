@@ -11,6 +11,7 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -25,7 +26,10 @@ class MpiSession {
     // The session of this process. All ranks call it; while MPI is initialised it waits for them
     // without an end of its own. Errors: refused: MPI counts other ranks than the context, has been
     // finalised, or was initialised for one thread; closed: a group has failed.
-    static Result<std::shared_ptr<MpiSession>> open(const Context& context);
+    // `end`: how long MPI_Finalize() may take; the session of the first group decides.
+    static Result<std::shared_ptr<MpiSession>> open(const Context& context,
+                                                    std::chrono::milliseconds end);
+    // Finalises MPI, or ends the process (end_watch.h).
     ~MpiSession();
     MpiSession(const MpiSession&) = delete;
     MpiSession& operator=(const MpiSession&) = delete;
@@ -51,13 +55,14 @@ class MpiSession {
     static void give_up() { given_up_ = true; }
 
   private:
-    explicit MpiSession(bool ours) : ours_(ours) {}
+    MpiSession(bool ours, std::chrono::milliseconds end) : ours_(ours), end_(end) {}
     Result<void> check_place(const Context& context);
     static Error no_more();
     static Error error_of(int code);
 
     static std::atomic<bool> given_up_;
     const bool ours_;
+    const std::chrono::milliseconds end_;
     std::mutex mutex_;
 };
 

@@ -68,7 +68,6 @@ TEST(PmiDesk, KnowsWhatAnExitMeans) {
     Desk desk(node(1, 2, 2));
     const ExitStatus good, killed{.signal = SIGKILL}, lost_pipe{.signal = SIGPIPE};
     one_answer(desk, 1, "cmd=get_maxes");
-    EXPECT_EQ(desk.exited(1, good).status, good);
     one_answer(desk, 1, kInit);
     EXPECT_EQ(desk.exited(1, good).status, ExitStatus{.code = 1});
     EXPECT_THAT(desk.exited(1, good).warning, HasSubstr("rank 3 has left with exit code 0 before"));
@@ -78,6 +77,41 @@ TEST(PmiDesk, KnowsWhatAnExitMeans) {
     EXPECT_EQ(desk.exited(1, good).status, good);
     EXPECT_THAT(desk.exited(1, lost_pipe).warning, HasSubstr("a second program of MPI"));
     EXPECT_EQ(desk.exited(0, lost_pipe).warning, "");
+}
+
+// A program without MPI, or one of Open MPI behind a script. One line for the node, at the end.
+TEST(PmiDesk, SaysThatNobodyHasAsked) {
+    Desk desk(node(1, 2, 2));
+    const ExitStatus good;
+    one_answer(desk, 1, "cmd=get_maxes");
+    EXPECT_EQ(desk.exited(1, good).warning, "");
+    const Desk::Exit last = desk.exited(0, good);
+    EXPECT_EQ(last.status, good);
+    EXPECT_THAT(last.warning,
+                HasSubstr("none of 2 workers of this node, from rank 2 on, has asked"));
+    // A worker that fails may not have come so far, nor one that is stopped because of it.
+    Desk failed(node(0, 1, 2));
+    EXPECT_EQ(failed.exited(0, {.code = 3}).warning, "");
+    EXPECT_EQ(failed.exited(1, good).warning, "");
+}
+
+// MPI_Init waits for all ranks. Whoever leaves without it comes no more.
+TEST(PmiDesk, ARankThatLeavesWithoutMpiInitIsNotWaitedFor) {
+    Desk first(node(0, 1, 2));
+    one_answer(first, 0, kInit);
+    const Desk::Exit exit = first.exited(1, {});
+    EXPECT_EQ(exit.status, ExitStatus{.code = 1});
+    EXPECT_THAT(exit.warning, HasSubstr("rank 1 has left with exit code 0 before MPI_Init"));
+    Desk late(node(0, 1, 2));
+    EXPECT_EQ(late.exited(1, {}).warning, "");
+    EXPECT_THAT(fault(late, kInit), HasSubstr("needs all ranks, and rank 1 has left before it"));
+}
+
+// Both read one socket.
+TEST(PmiDesk, EndsAWorkerWithTwoProgramsAtOnce) {
+    Desk desk(node(0, 1, 1));
+    one_answer(desk, 0, kInit);
+    EXPECT_THAT(fault(desk, kInit), HasSubstr("two programs of MPI run in it at once"));
 }
 
 TEST(PmiDesk, AValueIsThereWhenAllHaveBeenAtTheBarrier) {

@@ -48,12 +48,10 @@ int joins(const Context& context, unsigned seed) {
 }
 
 TEST(GpuJoin, TrainsOnInTheOrderOfAStream) {
-    test::prepare_nccl();
     for (unsigned seed = 1; seed <= 4; ++seed)
-        EXPECT_EQ(test::run_ranks(
-                      2, [=](const Context& context) { return joins(context, seed); },
-                      std::chrono::seconds(60)),
-                  Ends({0, 0}))
+        EXPECT_EQ(
+            test::run_gpu_ranks(2, [=](const Context& context) { return joins(context, seed); }),
+            Ends({0, 0}))
             << seed;
 }
 

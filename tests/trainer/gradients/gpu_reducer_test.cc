@@ -12,7 +12,6 @@
 namespace ddprun::trainer {
 namespace {
 
-using std::chrono::seconds;
 using test::all_is_ordered;
 using test::Device;
 using test::Ends;
@@ -20,12 +19,8 @@ using test::GpuFloats;
 using test::GpuRank;
 using test::launch;
 using test::reads;
+using test::run_gpu_ranks;
 using test::writes;
-
-Ends run_ranks(int world, const std::function<int(const Context&)>& body) {
-    test::prepare_nccl();
-    return test::run_ranks(world, body, seconds(60));
-}
 
 // Three layers on the GPU, each in a bucket of its own.
 struct Model {
@@ -64,7 +59,7 @@ bool all_are(const GradientReducer& reducer, float expected, GpuStream stream, f
 // with accumulation. The mean is right for each seed, and nothing is reported.
 TEST(GpuReducer, AveragesWhatAnyStreamHasWritten) {
     for (unsigned seed = 1; seed <= 8; ++seed) {
-        auto ends = run_ranks(2, [seed](const Context& context) {
+        auto ends = run_gpu_ranks(2, [seed](const Context& context) {
             GpuRank me(context);
             Device::get().seed(seed);
             Model model;
@@ -107,7 +102,7 @@ TEST(GpuReducer, AveragesWhatAnyStreamHasWritten) {
 // A whole step is given to a GPU that does nothing meanwhile: the host waits for none of it, and
 // all buckets are on the stream before finish().
 TEST(GpuReducer, NeverBlocksTheHost) {
-    auto ends = run_ranks(2, [](const Context& context) {
+    auto ends = run_gpu_ranks(2, [](const Context& context) {
         GpuRank me(context);
         Model model;
         auto reducer = GradientReducer::make(*me.group, model.parameters(), small()).value();
@@ -139,7 +134,7 @@ TEST(GpuReducer, NeverBlocksTheHost) {
 // A bucket waits once for each stream that has written into it, however many gradients that were,
 // and also for a stream that is gone, whose address the next one may have.
 TEST(GpuReducer, WaitsOnceForEachStream) {
-    auto ends = run_ranks(1, [](const Context& context) {
+    auto ends = run_gpu_ranks(1, [](const Context& context) {
         GpuRank me(context);
         Model model;
         auto reducer = GradientReducer::make(*me.group, model.parameters()).value();
@@ -178,7 +173,7 @@ TEST(GpuReducer, WaitsOnceForEachStream) {
 // Rank 1 does not reach layer 2, whose bucket goes first. Its zeros were written by a non-blocking
 // stream, and are reduced behind that.
 TEST(GpuReducer, FindsUnusedParametersInOrder) {
-    auto ends = run_ranks(2, [](const Context& context) {
+    auto ends = run_gpu_ranks(2, [](const Context& context) {
         GpuRank me(context);
         Model model;
         auto options = small();
@@ -199,7 +194,7 @@ TEST(GpuReducer, FindsUnusedParametersInOrder) {
 
 // Each floating type is clipped on the GPU. 400 values of 3 have the norm 60.
 TEST(GpuReducer, ClipsEachType) {
-    auto ends = run_ranks(1, [](const Context& context) {
+    auto ends = run_gpu_ranks(1, [](const Context& context) {
         GpuRank me(context);
         for (DataType type :
              {DataType::float32, DataType::float64, DataType::float16, DataType::bfloat16}) {
@@ -229,7 +224,7 @@ TEST(GpuReducer, ClipsEachType) {
 
 // A NaN of rank 1 in a bfloat16 gradient is named, before it is spread.
 TEST(GpuReducer, NamesTheRankOfANan) {
-    auto ends = run_ranks(2, [](const Context& context) {
+    auto ends = run_gpu_ranks(2, [](const Context& context) {
         GpuRank me(context);
         GpuFloats memory(100);
         const std::vector<NamedBuffer> parameters{
@@ -262,7 +257,7 @@ TEST(GpuReducer, NamesTheRankOfANan) {
 // The block is the program's: the gradients lie in it in the order of the parameters, and are
 // reduced there. One that is too small, or not aligned, is refused with the numbers.
 TEST(GpuReducer, UsesABlockOfTheProgram) {
-    auto ends = run_ranks(2, [](const Context& context) {
+    auto ends = run_gpu_ranks(2, [](const Context& context) {
         GpuRank me(context);
         Model model;
         auto options = small();
@@ -299,7 +294,7 @@ TEST(GpuReducer, UsesABlockOfTheProgram) {
 
 // The compressing hook's kernels are on the reducer's stream, around the call.
 TEST(GpuReducer, CompressesToBFloat16) {
-    auto ends = run_ranks(2, [](const Context& context) {
+    auto ends = run_gpu_ranks(2, [](const Context& context) {
         GpuRank me(context);
         Model model;
         auto options = small();
@@ -322,7 +317,7 @@ TEST(GpuReducer, CompressesToBFloat16) {
 // A whole step in a graph: zeros, backward on two streams, the reduction, and clipping by a norm
 // that never leaves the GPU. Each replay is a step.
 TEST(GpuReducer, StepsInAGraph) {
-    auto ends = run_ranks(2, [](const Context& context) {
+    auto ends = run_gpu_ranks(2, [](const Context& context) {
         GpuRank me(context);
         Model model;
         auto reducer = GradientReducer::make(*me.group, model.parameters(), small()).value();
@@ -381,7 +376,7 @@ struct Planted final : CommunicationHook {
 // What is reported of a step with a mistake.
 std::vector<std::string> reports_of(Mistake mistake, unsigned seed) {
     test::TemporaryFolder folder;
-    auto ends = run_ranks(2, [&](const Context& context) {
+    auto ends = run_gpu_ranks(2, [&](const Context& context) {
         GpuRank me(context);
         Device::get().seed(seed);
         Model model;

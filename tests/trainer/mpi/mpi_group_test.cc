@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <mpi.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <climits>
 #include <cmath>
@@ -13,6 +14,15 @@
 #include <thread>
 
 #include "tests/trainer/group_rank.h"
+
+namespace {
+bool hangs = false;
+}
+// As a tool of MPI's own interface for them: it stands before MPI's function.
+extern "C" int MPI_Finalize() {
+    while (hangs) pause();
+    return PMPI_Finalize();
+}
 
 namespace ddprun::trainer {
 namespace {
@@ -53,6 +63,29 @@ TEST(MpiGroup, FinalisesWithTheLastGroup) {
                                  "MPI has been finalised, and a process can use it once");
         });
         EXPECT_EQ(ends, Ends(static_cast<std::size_t>(world), 0));
+    }
+}
+
+// MPI hangs in its end. Each rank ends with the reason, and what it had printed is kept.
+TEST(MpiGroup, EndsWhenMpiIsNotFinalisedInTime) {
+    test::TemporaryFolder folder;
+    auto ends = run_ranks(2, [&](const Context& context) {
+        const std::string file = folder.path() / std::to_string(context.rank.value);
+        setenv("TORCHELASTIC_ERROR_FILE", file.c_str(), 1);
+        if (!std::freopen((file + ".out").c_str(), "w", stdout)) return 1;
+        std::printf("done\n");
+        auto store = connect_store(context, seconds(10)).value();
+        auto group = make_mpi_group(context, *store, {Backend::automatic, seconds(4), {}}).value();
+        if (!adds_up(*group)) return 2;
+        hangs = true;
+        group.reset();
+        return 3;
+    });
+    EXPECT_EQ(ends, Ends({1, 1}));
+    for (const char* rank : {"0", "1"}) {
+        EXPECT_THAT(test::read_all(folder.path() / rank),
+                    testing::HasSubstr("MPI_Finalize() has not ended within 4000 ms"));
+        EXPECT_EQ(test::read_all(folder.path() / (std::string(rank) + ".out")), "done\n");
     }
 }
 

@@ -10,23 +10,18 @@
 namespace ddprun::trainer {
 namespace {
 
-using std::chrono::seconds;
 using test::all_is_ordered;
 using test::Device;
 using test::Ends;
 using test::GpuFloats;
 using test::GpuRank;
-
-Ends run_ranks(int world, const std::function<int(const Context&)>& body) {
-    test::prepare_nccl();
-    return test::run_ranks(world, body, seconds(60));
-}
+using test::run_gpu_ranks;
 
 // The numbers come from a kernel of any stream, are summed, and are read by another stream: right
 // for each seed, and nothing is reported.
 TEST(NcclAsync, ComesBetweenTheStreamsThatWriteAndRead) {
     for (unsigned seed = 1; seed <= 8; ++seed) {
-        auto ends = run_ranks(2, [seed](const Context& context) {
+        auto ends = run_gpu_ranks(2, [seed](const Context& context) {
             GpuRank me(context);
             Device::get().seed(seed);
             const GpuStream streams[] = {test::make_stream(), test::make_non_blocking_stream(),
@@ -49,7 +44,7 @@ TEST(NcclAsync, ComesBetweenTheStreamsThatWriteAndRead) {
 // While the GPU does nothing at all, a program gives it its step: kernels, calls, and waits of
 // streams. Nothing of it waits on the host.
 TEST(NcclAsync, NeverBlocksTheHost) {
-    auto ends = run_ranks(2, [](const Context& context) {
+    auto ends = run_gpu_ranks(2, [](const Context& context) {
         GpuRank me(context);
         const GpuStream stream = test::make_stream();
         GpuFloats numbers(1000);
@@ -76,7 +71,7 @@ TEST(NcclAsync, NeverBlocksTheHost) {
 
 // All operations, once each, and calls between two ranks.
 TEST(NcclAsync, DoesEachOperation) {
-    auto ends = run_ranks(3, [](const Context& context) {
+    auto ends = run_gpu_ranks(3, [](const Context& context) {
         GpuRank me(context);
         ProcessGroup& group = *me.group;
         const GpuStream stream = test::make_stream();
@@ -115,7 +110,7 @@ TEST(NcclAsync, DoesEachOperation) {
 
 // A group and its part are given calls in turn: all ranks launch them in the order of the program.
 TEST(NcclAsync, LaunchesAGroupAndItsPartsInOneOrder) {
-    auto ends = run_ranks(3, [](const Context& context) {
+    auto ends = run_gpu_ranks(3, [](const Context& context) {
         GpuRank me(context);
         auto part = me.group->split(context.rank.value == 2 ? -1 : 0).value();
         if (static_cast<bool>(part) == (context.rank.value == 2)) return 1;
@@ -141,7 +136,7 @@ TEST(NcclAsync, LaunchesAGroupAndItsPartsInOneOrder) {
 
 // The average over one rank costs no kernel: NCCL has one for it, and none for a sum in place.
 TEST(NcclAsync, SumsWhereOneRankAverages) {
-    auto ends = run_ranks(1, [](const Context& context) {
+    auto ends = run_gpu_ranks(1, [](const Context& context) {
         GpuRank me(context);
         const GpuStream stream = test::make_non_blocking_stream();
         GpuFloats numbers(10);
@@ -152,7 +147,7 @@ TEST(NcclAsync, SumsWhereOneRankAverages) {
         return numbers.are(3, stream) && all_is_ordered() ? 0 : 3;
     });
     EXPECT_EQ(ends, Ends({0}));
-    ends = run_ranks(2, [](const Context& context) {
+    ends = run_gpu_ranks(2, [](const Context& context) {
         GpuRank me(context);
         GpuFloats numbers(10);
         if (!me.group->all_reduce(numbers.buffer(), ReduceOp::avg)) return 1;
@@ -165,7 +160,7 @@ TEST(NcclAsync, SumsWhereOneRankAverages) {
 // call returned success; after any other call NCCL says so.
 TEST(NcclAsync, MakesNoCallBeforeTheLastOneIsOver) {
     for (int busy : {0, 5}) {
-        auto ends = run_ranks(2, [busy](const Context& context) {
+        auto ends = run_gpu_ranks(2, [busy](const Context& context) {
             GpuRank me(context);
             test::nccl_faults().busy = busy;
             GpuFloats numbers(10);
@@ -186,7 +181,7 @@ TEST(NcclAsync, MakesNoCallBeforeTheLastOneIsOver) {
 // A step in a graph: the call is captured with the kernels around it, and each replay sums anew.
 // The watch of the group looks at it all the time and breaks nothing.
 TEST(NcclAsync, IsCapturedIntoAGraph) {
-    auto ends = run_ranks(2, [](const Context& context) {
+    auto ends = run_gpu_ranks(2, [](const Context& context) {
         GpuRank me(context);
         const GpuStream stream = test::make_non_blocking_stream();
         GpuFloats numbers(100), other(100);
@@ -214,7 +209,7 @@ TEST(NcclAsync, IsCapturedIntoAGraph) {
 // optimizer, and while kernels read. The same without the wait is found.
 TEST(NcclAsync, CopiesASnapshotBesideTheProgram) {
     for (bool waits : {true, false}) {
-        auto ends = run_ranks(1, [waits](const Context&) {
+        auto ends = run_gpu_ranks(1, [waits](const Context&) {
             const GpuStream stream = test::make_stream();
             GpuFloats weights(1000), other(1000);
             std::vector<float> kept(1000);
@@ -240,7 +235,7 @@ TEST(NcclAsync, CopiesASnapshotBesideTheProgram) {
 
 // Memory that the network reads best, and memory of the program that it is told of.
 TEST(NcclAsync, GivesMemoryForItsCalls) {
-    auto ends = run_ranks(2, [](const Context& context) {
+    auto ends = run_gpu_ranks(2, [](const Context& context) {
         GpuRank me(context);
         auto memory = me.group->allocate(1000);
         if (!memory || reinterpret_cast<std::uintptr_t>(memory->data()) % 256) return 1;

@@ -22,8 +22,7 @@ using test::GpuRank;
 
 // The time-outs of the groups are 60 s where nothing may wait for them: the test gives 30.
 Ends run_ranks(int world, const std::function<int(const Context&)>& body) {
-    test::prepare_nccl();
-    return test::run_ranks(world, body, seconds(30));
+    return test::run_gpu_ranks(world, body, seconds(30));
 }
 
 // Three calls of the shape, so that later ones are not compared.

@@ -73,15 +73,12 @@ int trains(const Context& context, unsigned seed) {
 }
 
 TEST(GpuPrecision, SkipsAndStepsInTheOrderOfAStream) {
-    test::prepare_nccl();
     for (unsigned seed = 1; seed <= 4; ++seed) {
-        EXPECT_EQ(test::run_ranks(
-                      2, [&](const Context& context) { return trains<Half>(context, seed); },
-                      std::chrono::seconds(60)),
+        EXPECT_EQ(test::run_gpu_ranks(
+                      2, [&](const Context& context) { return trains<Half>(context, seed); }),
                   Ends({0, 0}));
-        EXPECT_EQ(test::run_ranks(
-                      2, [&](const Context& context) { return trains<BFloat16>(context, seed); },
-                      std::chrono::seconds(60)),
+        EXPECT_EQ(test::run_gpu_ranks(
+                      2, [&](const Context& context) { return trains<BFloat16>(context, seed); }),
                   Ends({0, 0}));
     }
 }

@@ -15,6 +15,7 @@ using test::all_is_ordered;
 using test::Device;
 using test::Ends;
 using test::GpuFloats;
+using test::run_gpu_ranks;
 
 constexpr std::size_t kCount = 5000;
 
@@ -44,11 +45,6 @@ struct Saved {
     std::unique_ptr<SnapshotWriter> writer;
 };
 
-Ends run_one(const std::function<int(const Context&)>& body) {
-    test::prepare_nccl();
-    return test::run_ranks(1, body, seconds(30));
-}
-
 // Whether the newest snapshot is of this step, and all its numbers are this one.
 bool holds(const Context& context, const std::string& folder, std::int64_t step, float value) {
     auto snapshot = SnapshotFolder::open(context, folder, 9, {})->load_newest();
@@ -70,7 +66,7 @@ TEST(GpuSnapshot, IsCopiedBesideTheProgram) {
     enum class Order { stream, before_change, none };
     for (Order order : {Order::stream, Order::before_change, Order::none}) {
         test::TemporaryFolder folder;
-        auto ends = run_one([&](const Context& context) {
+        auto ends = run_gpu_ranks(1, [&](const Context& context) {
             const GpuStream stream = test::make_non_blocking_stream();
             Saved me(context, folder, {stream, order != Order::stream});
             for (int step = 1; step <= 3; ++step) {
@@ -97,7 +93,7 @@ TEST(GpuSnapshot, IsCopiedBesideTheProgram) {
 // memory stays until they are done, and the next save succeeds, also with larger tensors.
 TEST(GpuSnapshot, GoesOnAfterAnError) {
     test::TemporaryFolder folder;
-    auto ends = run_one([&](const Context& context) {
+    auto ends = run_gpu_ranks(1, [&](const Context& context) {
         const GpuStream stream = test::make_non_blocking_stream();
         Saved me(context, folder, {stream, false});
         auto small = me.views(), wrong = me.views();
