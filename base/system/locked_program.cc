@@ -75,8 +75,8 @@ std::vector<Range> ranges() {
         &found);
     std::erase_if(found, [](const Range& range) { return range.begin == range.end; });
     // What is used always has the first claim to the limit.
-    std::ranges::stable_partition(found,
-                                  [](const Range& range) { return range.use != Use::seldom; });
+    std::stable_partition(found.begin(), found.end(),
+                          [](const Range& range) { return range.use != Use::seldom; });
     return found;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Instructions of parsing, of the codecs, of an example's compute and of a leader with many nodes, counted by callgrind:
-the same on every machine with the same compiler."""
+"""Instructions of parsing, of the codecs, of an example's compute and of a leader with many nodes, counted by
+callgrind: the same on every machine with the same compiler."""
 import os
 import re
 import subprocess
