@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "examples/mlp.h"
+#include "examples/mlp_loops.h"
 #include "examples/random.h"
 
 namespace example {
@@ -42,7 +43,7 @@ class GradientSum {
     std::vector<float> sum_;  // empty for floats
 };
 
-// Plain loops in one fixed order. T: of parameters and gradients.
+// T: of parameters and gradients.
 template <class T>
 class CpuMlp final : public Mlp {
   public:
@@ -68,17 +69,20 @@ class CpuMlp final : public Mlp {
         x_ = x;
         errors_.resize(y.size());
         activations_.resize(y.size() * hidden_);
+        predict(numbers(), x.data(), samples(), activations_.data(), errors_.data());
         float loss = 0;
         for (std::size_t sample = 0; sample < y.size(); ++sample) {
-            errors_[sample] =
-                predict(&x[sample * inputs_], &activations_[sample * hidden_]) - y[sample];
+            errors_[sample] -= y[sample];
             loss += errors_[sample] * errors_[sample] / static_cast<float>(y.size());
         }
         return loss;
     }
 
     Result<void> backward(GradientReducer& reducer, float scale) override {
-        scale_ = scale;
+        // The derivatives of the scaled loss with respect to the predictions.
+        slopes_.resize(errors_.size());
+        for (std::size_t sample = 0; sample < errors_.size(); ++sample)
+            slopes_[sample] = scale * (2 * errors_[sample] / static_cast<float>(errors_.size()));
         // The output layer is reported as ready before the hidden layer is computed. So its
         // communication can overlap with that computation.
         if (auto done = layer(reducer, 2, &CpuMlp::output_layer); !done) return done;
@@ -92,12 +96,10 @@ class CpuMlp final : public Mlp {
         make_momenta();
         std::size_t at = 0;
         for (std::size_t parameter = 0; parameter < weights.size(); ++parameter) {
-            float* values = floats(weights[parameter].buffer);
-            const float* gradient = floats(gradients[parameter].buffer);
-            for (std::size_t i = 0; i < weights[parameter].buffer.count; ++i, ++at) {
-                momenta_[at] = momentum * momenta_[at] + gradient[i];
-                values[i] -= rate * momenta_[at];
-            }
+            const auto& values = weights[parameter].buffer;
+            descend(floats(values), &momenta_[at], floats(gradients[parameter].buffer),
+                    static_cast<long>(values.count), rate, momentum);
+            at += values.count;
         }
         return {};
     }
@@ -123,58 +125,29 @@ class CpuMlp final : public Mlp {
         if constexpr (std::is_same_v<T, float>) return parameters_.data();
         return wide_.data();
     }
-    const float* first_bias() const { return first() + hidden_ * inputs_; }
-    const float* second() const { return first_bias() + hidden_; }
-
-    // The prediction for one sample. Stores the hidden layer's activations for backward().
-    float predict(const float* x, float* activations) const {
-        float out = second()[hidden_];
-        for (std::size_t h = 0; h < hidden_; ++h) {
-            float sum = first_bias()[h];
-            for (std::size_t i = 0; i < inputs_; ++i) sum += first()[h * inputs_ + i] * x[i];
-            activations[h] = std::tanh(sum);
-            out += second()[h] * activations[h];
-        }
-        return out;
+    MlpNumbers numbers() const {
+        const float* first_bias = first() + hidden_ * inputs_;
+        const float* second = first_bias + hidden_;
+        return {shape_.inputs, shape_.hidden, first(), first_bias, second, second[hidden_]};
     }
-
-    // The derivative of the scaled loss with respect to a sample's prediction.
-    float slope(std::size_t sample) const {
-        return scale_ * (2 * errors_[sample] / static_cast<float>(errors_.size()));
-    }
+    long samples() const { return static_cast<long>(errors_.size()); }
 
     // Both functions add to the gradients, so that a step may consist of several batches.
     void output_layer(float* d_weights, float* d_bias) const {
-        for (std::size_t sample = 0; sample < errors_.size(); ++sample) {
-            const float d_out = slope(sample);
-            for (std::size_t h = 0; h < hidden_; ++h)
-                d_weights[h] += d_out * activations_[sample * hidden_ + h];
-            *d_bias += d_out;
-        }
+        add_output_gradients(numbers(), activations_.data(), slopes_.data(), samples(), d_weights,
+                             d_bias);
     }
-
     void hidden_layer(float* d_weights, float* d_biases) const {
-        for (std::size_t sample = 0; sample < errors_.size(); ++sample) {
-            const float* x = &x_[sample * inputs_];
-            const float d_out = slope(sample);
-            for (std::size_t h = 0; h < hidden_; ++h) {
-                const float a = activations_[sample * hidden_ + h];
-                // The derivative of tanh is 1 - tanh².
-                const float d_sum = d_out * second()[h] * (1 - a * a);
-                d_biases[h] += d_sum;
-                for (std::size_t i = 0; i < inputs_; ++i)
-                    d_weights[h * inputs_ + i] += d_sum * x[i];
-            }
-        }
+        add_hidden_gradients(numbers(), x_.data(), activations_.data(), slopes_.data(), samples(),
+                             d_weights, d_biases);
     }
 
     const MlpShape shape_;
     const std::size_t inputs_, hidden_;
     std::vector<T> parameters_;
     std::vector<float> wide_;  // parameters_ as floats at the last forward(); empty for floats
-    std::vector<float> momenta_, activations_, errors_;
+    std::vector<float> momenta_, activations_, errors_, slopes_;
     std::span<const float> x_;  // of the last forward()
-    float scale_ = 1;           // of the loss in the last backward()
 };
 
 }  // namespace

@@ -114,7 +114,9 @@ void Training::resume() {
     const auto loaded =
         or_throw(resume_into(p_.context, p_.store, folder, state, timeout, loading));
     WriterOptions options;
-    if (p_.group.memory() == Memory::gpu) options.copy = copy_from_gpu();
+    // The network computes on the default stream. update() comes behind the copies.
+    if (p_.group.memory() == Memory::gpu)
+        options.gpu = GpuTensors{.stream = nullptr, .beside = true};
     writer_ = or_throw(SnapshotWriter::make(p_.context, p_.store, std::move(folder), options));
     // Allocates the writer's memory now, so that the first save() does not take longer than the
     // others.
@@ -196,6 +198,8 @@ void Training::step() {
 void Training::update(float rate) {
     const double clip = static_cast<double>(p_.options.clip);
     const float momentum = p_.options.momentum;
+    // On a GPU a snapshot may still be copied, beside forward and backward.
+    if (writer_) or_throw(writer_->before_change(nullptr));
     if (!masters_) {
         if (clip > 0) or_throw(reducer().clip(clip));
         if (sharded_) return or_throw(sharded_->step(rate));

@@ -61,11 +61,13 @@ std::uint16_t port_of(int fd) {
 }
 
 // The last port that may be offered: the two ports after it must also be below the range from which
-// the kernel gives ports to clients.
+// the kernel gives ports to clients. Some sites give clients nearly all ports: then it is the last
+// of these.
 int last_port() {
     int low = 32'768;
     std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> low;
-    return std::min(low, 65'536) - 3;
+    constexpr int kHighest = 65'535 - 2;
+    return low - 3 > kFirst ? std::min(low - 3, kHighest) : kHighest;
 }
 
 // Sockets that are bound and do not listen; none if the first place cannot be had. No places: all
@@ -106,7 +108,7 @@ MasterPort::Held MasterPort::choose_place(const std::string& told,
 void MasterPort::bind(Held& held) const {
     std::random_device device;
     const int last = last_port();
-    for (int i = 0; i < kAttempts && last > kFirst; ++i) {
+    for (int i = 0; i < kAttempts; ++i) {
         const int port = std::uniform_int_distribution(kFirst, last)(device);
         held.listeners = bind_port(held.places, port);
         if (held.listeners.empty()) continue;

@@ -8,7 +8,7 @@
 // There is no gap between "looks free" and "bound": the port is bound and listens from the offer
 // on, and the two neighbours stay bound until the generation starts. The ports are below the range
 // from which the kernel gives ports to clients (ip_local_port_range); otherwise any outgoing
-// connection could take a neighbour.
+// connection could take a neighbour. On a host whose clients get nearly all ports that cannot be.
 //
 // A node that reaches the leader from another interface offers another port. The leader may have
 // assigned the one before already, so each stays until one of them is taken.

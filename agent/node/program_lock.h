@@ -14,7 +14,8 @@ namespace ddprun::agent {
 class ProgramLock {
   public:
     explicit ProgramLock(boost::asio::io_context& loop) : loop_(loop), timer_(loop) {}
-    void later();  // the first call counts
+    // `whole`: also what is seldom used, because this job uses it. The first call counts.
+    void later(bool whole);
     void close() { timer_.cancel(); }
 
   private:

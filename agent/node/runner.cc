@@ -251,7 +251,7 @@ void Runner::spawn(const rendezvous::NodePlace& place) {
     });
     // Posted after the folders on the same thread, so no worker waits for it.
     remove_left_sockets();
-    program_lock_.later();
+    program_lock_.later(config_.uses_grpc);
 }
 
 // All ranks would wait for the store until their own time limits.

@@ -48,6 +48,7 @@ class Runner {
         // The listening socket of our service, which the keeper also holds; -1: none. Nobody else
         // can take the port until the keeper has finished.
         UniqueFd gone_listener;
+        bool uses_grpc = false;  // before an operator comes
     };
     using MakeLink = std::function<std::unique_ptr<Link>(Link::OnEvent)>;
     // `leader` is the connection to the leader on another node that has told this ending; it ends

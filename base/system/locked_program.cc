@@ -12,39 +12,77 @@
 
 #include "base/system/unique_fd.h"
 
+// Set by the linker script of ddprun (cmake/seldom_used.cmake); other programs do not have them.
+extern "C" {
+[[gnu::weak]] extern const char ddprun_seldom_code_begin[];
+[[gnu::weak]] extern const char ddprun_seldom_code_end[];
+[[gnu::weak]] extern const char ddprun_seldom_constants_begin[];
+[[gnu::weak]] extern const char ddprun_seldom_constants_end[];
+}
+
 namespace ddprun {
 namespace {
 
+enum class Use { always, seldom, written };  // `written`: variables
+
 struct Range {
     std::uintptr_t begin, end;  // whole pages
-    bool is_constant;           // code, or what nobody writes
+    Use use;
 };
 
 std::uintptr_t page_size() { return static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)); }
+std::uintptr_t page_of(std::uintptr_t at) { return at / page_size() * page_size(); }
+std::uintptr_t next_page(std::uintptr_t at) { return page_of(at + page_size() - 1); }
 
 bool lock(const Range& range) {
     return ::mlock2(reinterpret_cast<void*>(range.begin), range.end - range.begin, MLOCK_ONFAULT) ==
            0;
 }
 
+// What is between two marks, in whole pages. A page that is shared with other things is not in it.
+Range seldom(const char* begin, const char* end) {
+    return {next_page(reinterpret_cast<std::uintptr_t>(begin)),
+            page_of(reinterpret_cast<std::uintptr_t>(end)), Use::seldom};
+}
+
+// Adds a segment of constants in parts.
+void add_parts(Range rest, std::vector<Range>& to) {
+    for (const Range& part : {seldom(ddprun_seldom_code_begin, ddprun_seldom_code_end),
+                              seldom(ddprun_seldom_constants_begin, ddprun_seldom_constants_end)}) {
+        if (part.begin >= part.end || part.begin < rest.begin || part.end > rest.end) continue;
+        to.push_back({rest.begin, part.begin, rest.use});
+        to.push_back(part);
+        rest.begin = part.end;
+    }
+    to.push_back(rest);
+}
+
 // The first object that is told is the program itself.
-std::vector<Range> segments() {
+std::vector<Range> ranges() {
     std::vector<Range> found;
     ::dl_iterate_phdr(
         [](dl_phdr_info* info, std::size_t, void* out) {
-            const std::uintptr_t page = page_size();
             for (int i = 0; i < info->dlpi_phnum; ++i) {
                 const ElfW(Phdr)& part = info->dlpi_phdr[i];
                 const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
                 if (part.p_type != PT_LOAD) continue;
-                static_cast<std::vector<Range>*>(out)->push_back(
-                    {begin / page * page, (begin + part.p_memsz + page - 1) / page * page,
-                     (part.p_flags & PF_W) == 0});
+                add_parts({page_of(begin), next_page(begin + part.p_memsz),
+                           (part.p_flags & PF_W) == 0 ? Use::always : Use::written},
+                          *static_cast<std::vector<Range>*>(out));
             }
             return 1;
         },
         &found);
+    std::erase_if(found, [](const Range& range) { return range.begin == range.end; });
+    // What is used always has the first claim to the limit.
+    std::ranges::stable_partition(found,
+                                  [](const Range& range) { return range.use != Use::seldom; });
     return found;
+}
+
+void populate(const Range& range) {
+    (void)::madvise(reinterpret_cast<void*>(range.begin), range.end - range.begin,
+                    MADV_POPULATE_READ);
 }
 
 // Bit 63 of a page's entry: it is in memory, and this process has used it (or a page beside it).
@@ -63,7 +101,7 @@ std::size_t lock_present(const Range& range) {
         std::size_t end = i;
         while (end < entries.size() && entries[end] >> 63U != 0) ++end;
         // Half of it, and half of that, when the limit does not allow all.
-        while (end > i && !lock({at(i), at(end), false})) {
+        while (end > i && !lock({at(i), at(end), range.use})) {
             end = i + (end - i) / 2;
             if (end == i) return locked;
         }
@@ -77,18 +115,32 @@ std::size_t lock_present(const Range& range) {
 
 std::size_t lock_program() {
     std::size_t locked = 0;
-    for (const Range& segment : segments())
-        locked += lock(segment) ? segment.end - segment.begin : lock_present(segment);
+    for (const Range& range : ranges())
+        locked += lock(range) ? range.end - range.begin : lock_present(range);
     return locked;
 }
 
 void fetch_program() {
-    std::vector<Range> constant = segments();
-    std::erase_if(constant, [](const Range& segment) { return !segment.is_constant; });
-    if (!std::ranges::all_of(constant, lock)) return;
-    for (const Range& segment : constant)
-        (void)::madvise(reinterpret_cast<void*>(segment.begin), segment.end - segment.begin,
-                        MADV_POPULATE_READ);
+    std::vector<Range> constant = ranges();
+    std::erase_if(constant, [](const Range& range) { return range.use != Use::always; });
+    if (std::ranges::all_of(constant, lock)) std::ranges::for_each(constant, populate);
+}
+
+void fetch_seldom_used() {
+    for (const Range& range : ranges())
+        if (range.use == Use::seldom) populate(range);
+}
+
+// Pages leave a locked range only when it is unlocked. One that could not be locked again at once
+// keeps its pages.
+void let_go_of_seldom_used() {
+    for (const Range& range : ranges()) {
+        if (range.use != Use::seldom || !lock(range)) continue;
+        void* const at = reinterpret_cast<void*>(range.begin);
+        (void)::munlock(at, range.end - range.begin);
+        (void)::madvise(at, range.end - range.begin, MADV_DONTNEED);
+        (void)lock(range);
+    }
 }
 
 }  // namespace ddprun

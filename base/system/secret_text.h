@@ -2,15 +2,16 @@
 // that is forked from us (the keeper, which outlives ddprun and needs no secret) finds zeros there.
 // It is zeroed before it is given back.
 //
-// Each text takes a page, so this is for the few secrets of a job. What is made from a secret and
-// dies with a connection does not need it. Conversions from and to plain text are the caller's
-// care.
+// Each text takes a page, so this is for the few secrets of a job. Copies share the page, since a
+// leader that admits ten thousand nodes copies its secret for each; the last of them gives it back.
+// What is made from a secret and dies with a connection does not need it. Conversions from and to
+// plain text are the caller's care. Copies may be used in different threads.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace ddprun {
 
@@ -21,23 +22,14 @@ class SecretText {
     SecretText(std::string_view text);
     SecretText(const char* text) : SecretText(std::string_view(text)) {}
     SecretText(const std::string& text) : SecretText(std::string_view(text)) {}
-    SecretText(const SecretText& other) : SecretText(std::string_view(other)) {}
-    SecretText(SecretText&& other) noexcept
-        : bytes_(std::exchange(other.bytes_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-    SecretText& operator=(SecretText other) noexcept {
-        std::swap(bytes_, other.bytes_);
-        std::swap(size_, other.size_);
-        return *this;
-    }
-    ~SecretText();
 
     // Moves a secret out of a plain text, which is zeroed: for what a library returns.
     static SecretText out_of(std::string&& text);
 
-    operator std::string_view() const { return {bytes_, size_}; }
-    bool empty() const { return size_ == 0; }
-    std::size_t size() const { return size_; }
-    const char* data() const { return bytes_; }
+    operator std::string_view() const { return {data(), size()}; }
+    bool empty() const { return size() == 0; }
+    std::size_t size() const { return page_ ? page_->size : 0; }
+    const char* data() const { return page_ ? page_->bytes : nullptr; }
 
     // Not in constant time: for what we have made ourselves.
     friend bool operator==(const SecretText& a, const SecretText& b) {
@@ -45,8 +37,16 @@ class SecretText {
     }
 
   private:
-    char* bytes_ = nullptr;
-    std::size_t size_ = 0;
+    // Owns the memory.
+    struct Page {
+        explicit Page(std::string_view text);
+        ~Page();
+        Page(const Page&) = delete;
+        Page& operator=(const Page&) = delete;
+        char* bytes;
+        const std::size_t size;
+    };
+    std::shared_ptr<const Page> page_;  // null: the text is empty
 };
 
 }  // namespace ddprun

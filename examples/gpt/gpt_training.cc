@@ -81,8 +81,9 @@ Result<void> GptTraining::resume() {
     auto snapshot = ddprun::trainer::resume(p_.context, p_.store, *folder, timeout);
     if (!snapshot) return snapshot.error();
     WriterOptions options;
-    // The default copy is memcpy, which cannot read GPU memory.
-    if (p_.group.memory() == Memory::gpu) options.copy = copy_from_gpu();
+    // The network computes on the default stream. step() lets AdamW come behind the copies.
+    if (p_.group.memory() == Memory::gpu)
+        options.gpu = GpuTensors{.stream = nullptr, .beside = true};
     auto writer = SnapshotWriter::make(p_.context, p_.store, std::move(*folder), options);
     if (!writer) return writer.error();
     writer_ = std::move(*writer);
@@ -175,6 +176,9 @@ Result<void> GptTraining::step() {
     options.rate = static_cast<float>(rate());
     options.decay = p_.options.decay;
     options.step = step_;
+    // On a GPU a snapshot may still be copied, beside forward and backward.
+    if (writer_)
+        if (auto done = writer_->before_change(nullptr); !done) return done;
     if (auto done = p_.gpt.update(*reducer_, options); !done) return done;
     figures_.communication += seconds(reducer_->times().communication);
     figures_.waited += seconds(reducer_->times().waited);

@@ -81,7 +81,9 @@ void TrainingRun::resume(const Metadata& words) {
         }));
     auto snapshot = or_throw(ddprun::trainer::resume(context_, *store_, folder, group_->timeout()));
     WriterOptions options;
-    if (group_->memory() == Memory::gpu) options.copy = copy_from_gpu();
+    // Not beside the copies: libtorch uses memory again in the order of its stream, which must
+    // therefore come behind them.
+    if (group_->memory() == Memory::gpu) options.gpu = GpuTensors();
     writer_ = or_throw(SnapshotWriter::make(context_, *store_, std::move(folder), options));
     if (!snapshot) return;
     const auto& manifest = snapshot->manifest;
@@ -153,10 +155,13 @@ Metadata TrainingRun::words_now() const {
     return words;
 }
 
-// save() only copies; a thread writes the files, each rank its share.
+// save() only copies, on a GPU not even that before it returns; a thread writes the files, each rank
+// its share.
 void TrainingRun::save() {
-    const ModuleState state = or_throw(state_of(*module_, optimizer_));
-    or_throw(writer_->save(step_, state.tensors, words_now()));
+    being_saved_.push_back(or_throw(state_of(*module_, optimizer_)));
+    or_throw(writer_->save(step_, being_saved_.back().tensors, words_now()));
+    // The one before these two has been waited for.
+    if (being_saved_.size() > 2) being_saved_.pop_front();
 }
 
 // A line of progress: the mean loss over all ranks since the last line.

@@ -12,6 +12,7 @@
 // Thread: one. Errors are exceptions of the type ModuleError. This header is without libtorch's.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -113,6 +114,8 @@ class TrainingRun {
     std::unique_ptr<ddprun::trainer::Store> store_;
     std::unique_ptr<ddprun::trainer::ProcessGroup> group_;
     ddprun::trainer::DistributedSampler sampler_;
+    // What the snapshots in progress read; older than the writer.
+    std::deque<ddprun::trainer::ModuleState> being_saved_;
     std::unique_ptr<ddprun::trainer::SnapshotWriter> writer_;  // null: no snapshots
     torch::nn::Module* module_ = nullptr;
     torch::optim::Optimizer* optimizer_ = nullptr;

@@ -76,6 +76,7 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     config.timer_file = timer_file(input);
     config.log_dir = plan.log_dir;
     config.lease = plan.limits.times.lease;
+    config.uses_grpc = plan.ledger.place.kind == rendezvous::LedgerPlace::Kind::etcd;
     config.store = {.one_node = plan.limits.max_nodes == 1 && plan.store_allow.empty(),
                     .lease = plan.limits.times.lease,
                     .self = {plan.run_id, node, std::string(this_release().version),

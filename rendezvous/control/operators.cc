@@ -16,8 +16,10 @@
 #include <vector>
 
 #include "base/line_limit.h"
+#include "base/loop/file_thread.h"
 #include "base/printable.h"
 #include "base/system/boot_clock.h"
+#include "base/system/locked_program.h"
 #include "rendezvous/control/tunnel.h"
 #include "rendezvous/wire/frame.h"
 #include "rendezvous/wire/wire.h"
@@ -57,13 +59,23 @@ bool threads_to_be_had(int count) {
 
 struct Operators::State : std::enable_shared_from_this<State> {
     State(asio::io_context& loop, Log log, Duration to_day, Control::Handlers handlers)
-        : log(std::move(log)), control(loop, to_day, std::move(handlers)), workers(loop) {}
+        : log(std::move(log)),
+          control(loop, to_day, std::move(handlers)),
+          workers(loop),
+          fetching(loop) {}
 
     std::string why_not(const Link& link, const Operate& who, const Served& by) const;
     void say_refused(const std::string& by, const std::string& why);
     void say_not_served(const Error& why) const;
     void start();
-    void admit(Tunnel::Socket socket, const Operate& who, std::string key);
+    struct Ready {
+        Tunnel::Socket socket;
+        Operate who;
+        std::string key;
+        std::shared_ptr<void> counted;
+    };
+    void prepare(Ready ready);
+    void admit(std::int64_t number, Ready ready);
     void gone(std::int64_t number, const std::string& by, const Error& why);
     void close();
 
@@ -74,7 +86,9 @@ struct Operators::State : std::enable_shared_from_this<State> {
     const Log log;
     Control control;
     Workers workers;
-    std::unique_ptr<grpc::Server> server;  // from the first operator on
+    FileThread fetching;
+    std::unique_ptr<grpc::Server> server;     // from the first operator on
+    std::map<std::int64_t, Ready> preparing;  // until the code for them is in memory
     std::map<std::int64_t, Connected> connected;
     std::size_t coming = 0, coming_visitors = 0;  // whose link is being handed over
     std::int64_t newest = 0;
@@ -129,13 +143,23 @@ void Operators::State::start() {
     server = builder.BuildAndStart();
 }
 
-void Operators::State::admit(Tunnel::Socket socket, const Operate& who, std::string key) {
+// The file thread gets nothing of the loop but a number: it may outlive both.
+void Operators::State::prepare(Ready ready) {
     if (is_closed) return;
+    const std::int64_t number = ++newest;
+    preparing.emplace(number, std::move(ready));
+    fetching.post(fetch_seldom_used, [weak = weak_from_this(), number] {
+        const auto self = weak.lock();
+        if (!self || self->is_closed) return;
+        self->admit(number, std::move(self->preparing.extract(number).mapped()));
+    });
+}
+
+void Operators::State::admit(std::int64_t number, Ready ready) {
     auto pair = socket_pair();
     if (!pair) return say_not_served(pair.error());
-    const std::int64_t number = ++newest;
-    const std::string by = printable(who.as.node.name);
-    auto tunnel = Tunnel::begin(std::move(socket), Tunnel::Side::served, std::move(key),
+    const std::string by = printable(ready.who.as.node.name);
+    auto tunnel = Tunnel::begin(std::move(ready.socket), Tunnel::Side::served, std::move(ready.key),
                                 std::move(pair->first),
                                 [weak = weak_from_this(), number, by](const Error& why) {
                                     if (const auto self = weak.lock()) self->gone(number, by, why);
@@ -143,7 +167,7 @@ void Operators::State::admit(Tunnel::Socket socket, const Operate& who, std::str
     if (!tunnel) return say_not_served(tunnel.error());
     log({Note::Level::debug, by + " is connected with ddpctl"});
     start();
-    connected[number] = {std::move(*tunnel), who.this_node};
+    connected[number] = {std::move(*tunnel), ready.who.this_node};
     grpc::AddInsecureChannelFromFd(server.get(), pair->second.release());
 }
 
@@ -155,6 +179,8 @@ void Operators::State::gone(std::int64_t number, const std::string& by, const Er
 
 void Operators::State::close() {
     is_closed = true;
+    fetching.let_go();
+    preparing.clear();
     control.close();
     workers.close();
     connected.clear();
@@ -189,7 +215,7 @@ void Operators::take(const std::shared_ptr<Link>& link, const Operate& who, cons
     });
     link->hand_over([weak = std::weak_ptr(state_), counted, who,
                      key = link->key_for(kTunnelKey, true)](Link::Socket socket) {
-        if (const auto self = weak.lock()) self->admit(std::move(socket), who, key);
+        if (const auto self = weak.lock()) self->prepare({std::move(socket), who, key, counted});
     });
 }
 

@@ -6,7 +6,8 @@
 //                                    the loop: Control (control.h), Workers (workers.h) ◀──┘
 //
 // gRPC and OpenSSL start with the first operator; nothing of them is in the path of a job's start
-// or restart.
+// or restart. Their code is read before, on a thread of its own: the loop does not wait for the
+// file system below the program (base/system/locked_program.h).
 //
 // What operators may cost: 32 at a time (the next one is refused with a sentence), 16 requests of
 // 64 KiB at a time for each, 10 lines about refused ones in 10 s.

@@ -6,7 +6,6 @@
 #include <array>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
-#include <sstream>
 #include <utility>
 
 namespace ddprun::rendezvous {
@@ -21,9 +20,9 @@ constexpr std::size_t kQueueLimit = std::size_t{64} << 20;
 constexpr std::chrono::seconds kFinishTime{2};
 
 std::string to_text(const asio::ip::tcp::endpoint& endpoint) {
-    std::ostringstream text;
-    text << endpoint;
-    return text.str();
+    const std::string address = endpoint.address().to_string();
+    return (endpoint.address().is_v6() ? "[" + address + "]" : address) + ":" +
+           std::to_string(endpoint.port());
 }
 
 }  // namespace

@@ -66,6 +66,8 @@ Effects Machine::step(Time now, const Event& event) {
 
 Time Machine::next_deadline() const { return state_->out.wake(); }
 
+bool Machine::leads() const { return state_->phase != Phase::dormant; }
+
 Snapshot Machine::snapshot() const {
     const MachineState& s = *state_;
     Snapshot snapshot{.phase = s.phase,

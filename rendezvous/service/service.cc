@@ -106,7 +106,7 @@ Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
       machine(config, boot_now()),
       operators(loop, this->log, config.to_day,
                 {[this]() -> std::optional<JobStatus> {
-                     if (machine.snapshot().phase == Phase::dormant) return std::nullopt;
+                     if (!machine.leads()) return std::nullopt;
                      return status();
                  },
                  [this](const std::string& by, const OperatorAction& action) {
@@ -142,7 +142,7 @@ Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
 
 void Service::State::admit(std::shared_ptr<Link> link, ToLeader first) {
     const auto* who = std::get_if<Operate>(&first);
-    const bool leads = machine.snapshot().phase != Phase::dormant;
+    const bool leads = machine.leads();
     // A dormant machine says where the leader is.
     if (who && (leads || who->this_node))
         return operators.take(link, *who, {node, leads, ledger.mark()});
@@ -321,7 +321,7 @@ void Service::lead(const Peer& self) {
 }
 
 bool Service::leads() const {
-    return state_->ending || state_->machine.snapshot().phase != Phase::dormant;
+    return state_->ending || state_->machine.leads();
 }
 
 void Service::heard(const Peer& leader) { state_->step(LeaderHeard{leader}); }

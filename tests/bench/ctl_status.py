@@ -6,7 +6,7 @@ import os
 import subprocess
 import time
 
-from faults import HERE, Crowd, attempt, room_for_crowds, rows, sample
+from faults import HERE, Crowd, attempt_meeting, room_for_crowds, rows, sample
 from report import main
 from workplace import folder
 
@@ -35,7 +35,7 @@ def status(nodes, repeats):
 def measure(options):
     room_for_crowds()
     for nodes in [1000] if options.quick else [1000, 10000]:
-        attempt(status, nodes, options.repeats)
+        attempt_meeting(status, nodes, options.repeats)
     return rows()
 
 

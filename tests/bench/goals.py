@@ -26,8 +26,6 @@ CLIENT = "the client's own time is the limit"
 LOOPBACK = "one send for each waiter, which carries the packet through the loopback to its reader"
 CORES = "client and server share these cores, and the kernel has nine tenths of the server's time"
 NAMES = "newer versions of PyTorch ask no name server either"
-LOCKED = ("the whole program is kept in memory, so that a file system that hangs stops no beat (base/system): 8 of 15 "
-          "MiB; code of gRPC and OpenSSL is half of it")
 SPAWN = "posix_spawn of as many programs alone takes nearly as long"
 
 
@@ -66,7 +64,7 @@ def output_goals():
 
 
 def idle_goals():
-    yield Goal("idle launcher, 8 workers, PSS (MiB)", 6, reason=LOCKED)
+    yield Goal("idle launcher, 8 workers, PSS (MiB)", 6)
     yield Goal("idle launcher, 8 workers, processor (% of a core)", 0.1)
     yield Goal("an idle agent and its keeper (% of a core)", 0.1)
 

@@ -56,7 +56,8 @@ class CommunicationHook {
     // part of its own. More than one: as many as the group has ranks.
     virtual std::size_t shards() const { return 1; }
 
-    // Called by the reducer's zero(): the hook must have done with the memory of the buckets.
+    // Called by the reducer's zero() and settle(): the hook must have done with the memory of the
+    // buckets.
     virtual Result<void> release() { return {}; }
 
   private:

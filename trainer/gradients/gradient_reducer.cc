@@ -275,6 +275,7 @@ Result<void> GradientReducer::finish(GpuStream stream) {
         if (auto done = weigh(i); !done) return done;
     }
     finished_ = true;
+    clipped_to_ = 0;
     ++steps_;
     // Before the last check, so that the reducer can be used again after a gradient that was not
     // finite.
@@ -311,6 +312,7 @@ ReduceTimes GradientReducer::times() const {
 
 // A NaN is not greater than anything: the gradients then stay as they are, and the caller sees it.
 Result<void> GradientReducer::begin_clip(double most, GpuStream stream) {
+    clipped_to_ = most;
     if (auto done = norm_.reset(clip_sum(), 1, stream); !done) return done;
     for (std::size_t i = 0; i < plan_.buckets.size(); ++i)
         if (auto done = norm_.add(clip_sum(), own_part(i), 1, stream); !done) return done;

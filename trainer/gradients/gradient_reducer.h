@@ -136,6 +136,13 @@ class GradientReducer {
     Result<void> begin_clip(double most, GpuStream stream = nullptr);
     Result<double> norm(GpuStream stream = nullptr);
 
+    // The `most` of clip() since the last finish(); 0: it was not called.
+    double clipped_to() const { return clipped_to_; }
+
+    // What the hook still does with the memory of the gradients, or with the parameters, is done:
+    // for whatever reads the parameters.
+    Result<void> settle() { return hook_->release(); }
+
     // How long the communication of the last step took, and how much of it was hidden. On a GPU as
     // far as the host has seen buckets end, and not of steps in a graph.
     ReduceTimes times() const;
@@ -187,6 +194,7 @@ class GradientReducer {
     std::vector<bool> used_;
     int averaged_over_;        // ranks by which sums are divided
     std::uint64_t steps_ = 0;  // finish()es
+    double clipped_to_ = 0;
     bool quiet_ = false;
 };
 

@@ -100,6 +100,9 @@ Result<JoinEnd> Join::share(bool last) {
     if (auto done = group_.all_reduce_values(root, ReduceOp::max, kJoin); !done)
         return done.error();
     const JoinEnd end{static_cast<int>(root[0]), steps_};
+    // The parameters of a ShardedOptimizer may still be on their way.
+    for (const Model& model : models_)
+        if (auto done = model.reducer->settle(); !done) return done.error();
     std::vector<Work> works;
     for (const Model& model : models_)
         for (const auto& [name, buffer] : model.state)

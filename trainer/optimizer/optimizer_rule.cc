@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "trainer/snapshot/metadata.h"
+
 namespace ddprun::trainer {
 namespace {
 
@@ -59,6 +61,22 @@ std::vector<std::string> state_names(const OptimizerRule& rule) {
     if (rule.kind != OptimizerRule::Kind::sgd) return {"exp_avg.", "exp_avg_sq."};
     if (rule.momentum > 0) return {"momentum."};
     return {};
+}
+
+std::vector<double> numbers_of(const OptimizerRule& rule) {
+    return {static_cast<double>(rule.kind),
+            rule.momentum,
+            rule.beta1,
+            rule.beta2,
+            rule.epsilon,
+            rule.decay};
+}
+
+std::string describe_number(std::size_t index, double number) {
+    constexpr const char* kKinds[] = {"SGD", "Adam", "AdamW"};
+    constexpr const char* kNames[] = {"", "momentum ", "beta1 ", "beta2 ", "epsilon ", "decay "};
+    if (index == 0) return kKinds[static_cast<std::size_t>(number)];
+    return kNames[index] + text_of(static_cast<float>(number));
 }
 
 void update(const OptimizerRule& rule, std::int64_t step, float rate, std::span<float> values,

@@ -29,6 +29,11 @@ struct OptimizerRule {
 // snapshots: "momentum."; "exp_avg." and "exp_avg_sq.".
 std::vector<std::string> state_names(const OptimizerRule& rule);
 
+// All numbers of a rule, for comparing those of the ranks; and what one of them says: "beta1 0.9",
+// "AdamW".
+std::vector<double> numbers_of(const OptimizerRule& rule);
+std::string describe_number(std::size_t index, double number);
+
 // One step of the rule. All spans have the same size; `state` has one for each of state_names(), of
 // zeros before the first step. `step` counts from 1.
 void update(const OptimizerRule& rule, std::int64_t step, float rate, std::span<float> values,

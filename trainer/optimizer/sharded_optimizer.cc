@@ -43,8 +43,34 @@ ShardedOptimizer::ShardedOptimizer(ProcessGroup& group, std::vector<NamedBuffer>
 
 // The gathers write to the memory of the reducer.
 ShardedOptimizer::~ShardedOptimizer() {
+    if (comparison_) (void)comparison_->wait();
     for (const auto& work : gathers_) (void)work.wait();
 }
+
+namespace {
+
+constexpr char kOptimizer[] = "optimizer";  // in messages, and compared by the ranks
+
+// Each rank's state follows its own rule, and the parameters of all are put together.
+Result<void> compare_rules(ProcessGroup& group, const OptimizerRule& rule) {
+    auto mine = numbers_of(rule);
+    std::vector<double> all(mine.size() * static_cast<std::size_t>(group.size()));
+    auto done =
+        group.call(Operation::all_gather(buffer_of(std::span(mine)), buffer_of(std::span(all)))
+                       .of(kOptimizer));
+    if (!done) return done;
+    const auto found = first_difference(all, mine.size());
+    if (!found) return {};
+    const auto number = [&](std::size_t rank) {
+        return describe_number(found->index, all[rank * mine.size() + found->index]);
+    };
+    return Error(ErrorCode::refused, "rank " + std::to_string(found->rank) +
+                                         " makes a ShardedOptimizer with " + number(found->rank) +
+                                         ", and rank 0 with " + number(0) +
+                                         "; all ranks must give the same OptimizerRule");
+}
+
+}  // namespace
 
 Result<std::unique_ptr<ShardedOptimizer>> ShardedOptimizer::make(
     ProcessGroup& group, std::vector<NamedBuffer> parameters, const OptimizerRule& rule,
@@ -62,6 +88,7 @@ Result<std::unique_ptr<ShardedOptimizer>> ShardedOptimizer::make(
             return Error(ErrorCode::refused, "parameter \"" + p.name + "\" is " +
                                                  std::string(to_string(p.buffer.type)) +
                                                  "; a ShardedOptimizer takes F32");
+    if (auto same = compare_rules(group, rule); !same) return same.error();
     std::unique_ptr<ShardedOptimizer> made(new ShardedOptimizer(group, parameters, rule));
     made->hook_ = std::make_shared<Hook>(*made, group.size());
     options.hook = made->hook_;
@@ -101,6 +128,8 @@ Result<void> ShardedOptimizer::step(float rate) {
             "ShardedOptimizer::step() needs the averaged gradients of a step of its own: call the "
             "reducer's zero(), backward and finish() before each");
     ++steps_;
+    numbers_.add(steps_, rate, reducer_->clipped_to());
+    if (numbers_.due()) begin_comparison();
     std::size_t at = state_.empty() ? 0 : state_[0].size();
     std::size_t piece = pieces_.size();
     for (std::size_t bucket = 0; bucket < reducer_->plan().buckets.size(); ++bucket) {
@@ -116,11 +145,29 @@ Result<void> ShardedOptimizer::step(float rate) {
     return {};
 }
 
+// It is on its way before the parameters, and wait() looks at it.
+void ShardedOptimizer::begin_comparison() {
+    own_numbers_ = numbers_.words();
+    all_numbers_.resize(StepNumbers::kWords * static_cast<std::size_t>(group_.size()));
+    comparison_ = group_.begin(Operation::all_gather(buffer_of(std::span<double>(own_numbers_)),
+                                                     buffer_of(std::span(all_numbers_)))
+                                   .of(kOptimizer));
+}
+
+// Steps differ on all ranks, and so all return the same error.
+Result<void> ShardedOptimizer::compare_steps() {
+    if (!comparison_) return {};
+    auto done = std::exchange(comparison_, std::nullopt)->wait();
+    if (!done) return done;
+    const auto differ = step_disagreement(all_numbers_);
+    return differ ? Error(ErrorCode::refused, *differ) : Result<void>();
+}
+
 Result<void> ShardedOptimizer::wait() {
-    Result<void> result;
+    Result<void> result = compare_steps();
     for (std::size_t bucket = 0; bucket < gathers_.size(); ++bucket) {
         auto done = gathers_[bucket].wait();
-        if (done && result)
+        if (done)
             copy_others(bucket);
         else if (result)
             result = done;

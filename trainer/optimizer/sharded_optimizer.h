@@ -11,7 +11,7 @@
 //   reducer.zero();            // waits for the last step's parameters
 //   forward();  backward();    // calls reducer.ready(i) for each i
 //   reducer.finish();  reducer.clip(1.0);  optimizer->step(rate);
-//   optimizer->wait();         // before whatever reads the parameters: a snapshot, Join::finish()
+//   optimizer->wait();         // before whatever reads the parameters: a snapshot, a validation
 //   writer->save(step, views_of(parameters and optimizer->state()), …);
 //
 // Snapshots have the state as slices, so another number of ranks goes on with it, also one without
@@ -21,12 +21,21 @@
 // number of ranks, to the bit, but for clip(): its norm is added up in another order, so it differs
 // by some units in the last place of a double. With one or two ranks `shards` makes no difference.
 //
+// All ranks must have the same rule, which make() compares, and make the same steps: step()'s rate
+// and number, and what clip() was given, are compared after each of the first three steps and then
+// after every 16th, with all steps between (step_numbers.h). wait() and the reducer's zero() return
+// the error, `refused`, on all ranks; some steps have been made by then.
+//
+// With a Join: add() the reducer with the parameters alone (each rank keeps its own state), and a
+// Joinable whose shadow calls step() with the others' rate. finish() waits for the last step.
+//
 // Parameters are float32 in host memory. On GPUs make() refuses: its updates run on the host. The
 // parameters and the group must outlive it. Thread: one. Errors: those of the group; refused.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/error.h"
@@ -34,13 +43,14 @@
 #include "trainer/group/process_group.h"
 #include "trainer/optimizer/optimizer_rule.h"
 #include "trainer/optimizer/shard_pieces.h"
+#include "trainer/optimizer/step_numbers.h"
 #include "trainer/snapshot/tensor.h"
 
 namespace ddprun::trainer {
 
 class ShardedOptimizer {
   public:
-    // All ranks call it, as GradientReducer::make(), with the same rule. `options.hook` must be
+    // All ranks call it, as GradientReducer::make(), with the same rule (else: refused). `options.hook` must be
     // empty: the buckets travel by the optimizer's own hook.
     static Result<std::unique_ptr<ShardedOptimizer>> make(ProcessGroup& group,
                                                           std::vector<NamedBuffer> parameters,
@@ -77,6 +87,8 @@ class ShardedOptimizer {
     void make_state();
     void update_piece(const ShardPiece& piece, std::size_t state, float rate);
     void copy_others(std::size_t bucket);
+    void begin_comparison();
+    Result<void> compare_steps();
 
     ProcessGroup& group_;
     const std::vector<NamedBuffer> parameters_;
@@ -86,7 +98,11 @@ class ShardedOptimizer {
     std::vector<ShardPiece> pieces_;
     std::vector<std::vector<float>> state_;  // for each of state_names(): of all pieces in a row
     std::int64_t steps_ = 0;
-    bool averaged_ = false;      // the memory of the gradients has those of this step
+    bool averaged_ = false;  // the memory of the gradients has those of this step
+    StepNumbers numbers_;
+    StepNumbers::Words own_numbers_{};  // of this rank, and of all, while they are compared
+    std::vector<double> all_numbers_;
+    std::optional<Work> comparison_;
     std::vector<Work> gathers_;  // of the buckets, in their order; empty: the parameters are whole
 };
 

@@ -283,6 +283,8 @@ Result<void> sync_folder(const std::string& folder) {
 }
 
 Result<void> make_folder(const std::string& folder) {
+    if (folder.empty())
+        return usage_error("the path of a folder is empty; name one, for example \"snapshots\"");
     std::error_code problem;
     std::filesystem::create_directories(folder, problem);
     if (problem) return system_error("cannot create the folder", folder, problem.value());

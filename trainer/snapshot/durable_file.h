@@ -61,7 +61,7 @@ Result<std::string> read_text(const std::string& path);
 // After this, names that were added to the folder or removed from it survive a crash.
 Result<void> sync_folder(const std::string& folder);
 
-// Creates the folder and its parents if they are missing.
+// Creates the folder and its parents if they are missing. Errors: usage, if the path is empty.
 Result<void> make_folder(const std::string& folder);
 
 // The names of all entries, sorted.

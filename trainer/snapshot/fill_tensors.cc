@@ -1,17 +1,24 @@
 // Finds the saved pieces of each tensor, and copies what they have in common with it.
 #include "trainer/snapshot/fill_tensors.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "base/count_text.h"
-#include "trainer/snapshot/save_opinion.h"
+#include "trainer/snapshot/slice_cover.h"
+#include "trainer/snapshot/slice_search.h"
 
 namespace ddprun::trainer {
 namespace {
 
-// Name → its slices, or the one whole tensor.
-using Saved = std::map<std::string, std::vector<const TensorView*>>;
+// The slices of a tensor, or the one that is the whole.
+struct Pieces {
+    std::vector<const TensorView*> views;
+    std::optional<SliceSearch> search;  // of their rectangles
+};
+using Saved = std::map<std::string, Pieces>;  // by name
 
 std::string quoted(const std::string& name) { return "\"" + name + "\""; }
 
@@ -31,27 +38,51 @@ std::string shape_of(const T& tensor) {
 }
 
 // At most three names, so that the line can be read.
-std::string names_of(const Saved& saved) {
-    std::string text = count_text(saved.size(), "tensor");
-    std::size_t said = 0;
-    for (const auto& [name, views] : saved) {
-        if (said == 3) break;
-        text += (said++ ? ", " : ": ") + quoted(name);
+std::string names_of(const std::vector<std::string>& names) {
+    std::string text = count_text(names.size(), "tensor");
+    const std::size_t said = std::min<std::size_t>(names.size(), 3);
+    for (std::size_t i = 0; i < said; ++i) text += (i ? ", " : ": ") + quoted(names[i]);
+    return text + (names.size() > said ? ", …" : "");
+}
+
+std::vector<std::string> names_of_all(const Saved& saved) {
+    std::vector<std::string> names;
+    for (const auto& [name, pieces] : saved) names.push_back(name);
+    return names;
+}
+
+// The files are not trusted: slices of one tensor must say the same of it.
+Result<Saved> sorted_out(const std::string& snapshot, const std::vector<TensorView>& views) {
+    Saved saved;
+    for (const auto& view : views) {
+        auto& pieces = saved[view.name].views;
+        if (!pieces.empty() &&
+            (pieces[0]->type != view.type || whole_of(*pieces[0]) != whole_of(view)))
+            return Error(ErrorCode::malformed, snapshot + " has tensor " + quoted(view.name) +
+                                                   " as " + shape_of(*pieces[0]) + " and as " +
+                                                   shape_of(view));
+        pieces.push_back(&view);
     }
-    return text + (saved.size() > said ? ", …" : "");
+    for (auto& [name, pieces] : saved) {
+        std::vector<Rectangle> parts;
+        for (const TensorView* view : pieces.views) parts.push_back(rectangle_of(*view));
+        pieces.search.emplace(std::move(parts));
+    }
+    return saved;
 }
 
 Result<void> fits(const std::string& snapshot, const Saved& saved, const Tensor& tensor) {
     const auto found = saved.find(tensor.name);
     if (found == saved.end())
         return usage_error(snapshot + " has no tensor " + quoted(tensor.name) + ", which is " +
-                           shape_of(tensor) + " in this program; it has " + names_of(saved));
-    for (const TensorView* view : found->second)
-        if (view->type != tensor.type || whole_of(*view) != whole_of(tensor))
-            return usage_error("tensor " + quoted(tensor.name) + " is " + shape_of(*view) + " in " +
-                               snapshot + ", and " + shape_of(tensor) +
-                               " in this program; is it a snapshot of another model or of other "
-                               "settings?");
+                           shape_of(tensor) + " in this program; it has " +
+                           names_of(names_of_all(saved)));
+    const TensorView& first = *found->second.views[0];
+    if (first.type != tensor.type || whole_of(first) != whole_of(tensor))
+        return usage_error("tensor " + quoted(tensor.name) + " is " + shape_of(first) + " in " +
+                           snapshot + ", and " + shape_of(tensor) +
+                           " in this program; is it a snapshot of another model or of other "
+                           "settings?");
     if (!lies_in(rectangle_of(tensor), whole_of(tensor)))
         return usage_error("this program's slice " + describe_ranges(rectangle_of(tensor)) +
                            " of tensor " + quoted(tensor.name) + " does not lie in the whole " +
@@ -65,29 +96,31 @@ Result<void> fits(const std::string& snapshot, const Saved& saved, const Tensor&
 }
 
 // Copies what the pieces have of a rectangle to `to`.
-Result<void> put_together(const std::string& snapshot, const Tensor& tensor,
-                          const std::vector<const TensorView*>& pieces, std::byte* to,
-                          const Gather& gather) {
+Result<void> put_together(const std::string& snapshot, const Tensor& tensor, const Pieces& pieces,
+                          std::byte* to, const Gather& gather) {
     const Rectangle target = rectangle_of(tensor);
     const std::size_t width = size_of(tensor.type);
-    std::uint64_t there = 0;
-    for (const TensorView* piece : pieces) {
-        const Rectangle from = rectangle_of(*piece);
+    std::vector<Rectangle> there;
+    for (const std::size_t index : pieces.search->near(target)) {
+        const Rectangle& from = pieces.search->part(index);
         const auto both = common(target, from);
         if (!both) continue;
-        there += elements_of(both->shape).value_or(0);
+        there.push_back(*both);
         Result<void> done;
         for_each_run(*both, target, from, [&](auto into, auto at, auto count) {
-            done = gather(to + into * width, piece->data.subspan(at * width, count * width));
+            done = gather(to + into * width,
+                          pieces.views[index]->data.subspan(at * width, count * width));
             return static_cast<bool>(done);
         });
         if (!done) return done;
     }
-    if (there == elements_of(target.shape)) return {};
-    return Error(ErrorCode::malformed, snapshot + " has " + std::to_string(there) + " of the " +
-                                           std::to_string(*elements_of(target.shape)) +
-                                           " elements of " + quoted(tensor.name) +
-                                           describe_ranges(target));
+    const auto wrong = cover_of(there, target).first;
+    if (!wrong) return {};
+    return Error(ErrorCode::malformed,
+                 snapshot + " has the element " + describe_extents(wrong->at) + " of tensor " +
+                     quoted(tensor.name) + " " + shape_of(tensor) +
+                     (wrong->times ? " " + count_text(wrong->times, "time") : " not at all") +
+                     ", and not once; its files are not what a save has written");
 }
 
 }  // namespace
@@ -95,13 +128,16 @@ Result<void> put_together(const std::string& snapshot, const Tensor& tensor,
 Result<void> fill_tensors(const std::string& snapshot, const std::vector<TensorView>& views,
                           const std::vector<Tensor>& tensors, const LoadOptions& options,
                           const Gather& gather) {
-    Saved saved;
-    for (const auto& view : views) saved[view.name].push_back(&view);
-    Saved rest = saved;
+    const auto saved = sorted_out(snapshot, views);
+    if (!saved) return saved.error();
+    std::set<std::string> listed;
     for (const auto& tensor : tensors) {
-        if (auto good = fits(snapshot, saved, tensor); !good) return good;
-        rest.erase(tensor.name);
+        if (auto good = fits(snapshot, *saved, tensor); !good) return good;
+        listed.insert(tensor.name);
     }
+    std::vector<std::string> rest;
+    for (const auto& [name, pieces] : *saved)
+        if (!listed.contains(name)) rest.push_back(name);
     if (!rest.empty() && options.rest == Rest::refused)
         return usage_error(snapshot + " has " + names_of(rest) +
                            ", which this program does not have; is it a snapshot of another "
@@ -113,7 +149,7 @@ Result<void> fill_tensors(const std::string& snapshot, const std::vector<TensorV
             on_host.resize(tensor.data.size());
             to = on_host.data();
         }
-        auto done = put_together(snapshot, tensor, saved.at(tensor.name), to, gather);
+        auto done = put_together(snapshot, tensor, saved->at(tensor.name), to, gather);
         if (done && options.copy) done = options.copy(tensor, on_host);
         if (!done) return done;
     }

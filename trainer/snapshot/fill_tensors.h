@@ -16,7 +16,7 @@ using Gather = std::function<Result<void>(std::byte* to, std::span<const std::by
 
 // Compares all names, types and shapes, and then copies. `saved`: whole tensors and slices.
 // `snapshot`: what messages call it. Errors: those of load_into() and of `gather`; malformed, if
-// slices leave a hole.
+// slices leave a hole, overlap, or disagree.
 Result<void> fill_tensors(const std::string& snapshot, const std::vector<TensorView>& saved,
                           const std::vector<Tensor>& tensors, const LoadOptions& options,
                           const Gather& gather);

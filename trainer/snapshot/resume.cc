@@ -23,7 +23,7 @@ std::string skipped(const std::string& path, const Error& why) {
 }  // namespace
 
 Result<std::vector<SnapshotName>> SnapshotFolder::candidates() {
-    if (auto done = take_over(); !done) return done.error();
+    if (auto done = take_over_to_read(); !done) return done.error();
     return usable_;
 }
 
@@ -31,8 +31,8 @@ Result<std::vector<SnapshotName>> SnapshotFolder::base_candidates() const {
     return candidates_in(base_, warn_);
 }
 
-void SnapshotFolder::warn_skipped(const SnapshotName& name, bool from_base,
-                                  const Error& why) const {
+void SnapshotFolder::skip(const SnapshotName& name, bool from_base, const Error& why) {
+    if (!from_base) skipped_.push_back(name);
     warn_(skipped((from_base ? base_ : folder_) + "/" + name.manifest(), why));
 }
 
@@ -41,7 +41,7 @@ Error SnapshotFolder::none_readable(std::size_t count) const {
 }
 
 Result<std::optional<Snapshot>> SnapshotFolder::load_newest() {
-    if (auto done = take_over(); !done) return done.error();
+    if (auto done = take_over_to_read(); !done) return done.error();
     for (const auto& name : usable_) {
         auto snapshot = load(name);
         if (snapshot) {
@@ -51,7 +51,7 @@ Result<std::optional<Snapshot>> SnapshotFolder::load_newest() {
         // A later loader may have removed it. Then the folder is that loader's, and this process
         // must not resume.
         if (auto ours = check_turn(); !ours) return ours.error();
-        warn_skipped(name, false, snapshot.error());
+        skip(name, false, snapshot.error());
     }
     if (!usable_.empty()) return none_readable(usable_.size());
     if (base_.empty()) return std::optional<Snapshot>();
@@ -63,13 +63,13 @@ Result<std::optional<Snapshot>> SnapshotFolder::load_newest() {
 
 // A loader without a turn of its own: it chooses as the next one would.
 Result<Snapshot> SnapshotFolder::newest_in(const std::string& folder, Warn warn) {
-    const SnapshotFolder there({}, folder, 1, std::move(warn), {});
+    SnapshotFolder there({}, folder, 1, std::move(warn), {});
     const auto usable = candidates_in(folder, there.warn_);
     if (!usable) return usable.error();
     for (const auto& name : *usable) {
         auto snapshot = there.load(name);
         if (snapshot) return snapshot;
-        there.warn_skipped(name, false, snapshot.error());
+        there.skip(name, false, snapshot.error());
     }
     return there.none_readable(usable->size());
 }

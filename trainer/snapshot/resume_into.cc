@@ -106,7 +106,7 @@ Loaded choose(const Words& words, SnapshotFolder& folder, const Target& target) 
             return std::optional(std::move(*mine));
         }
         if (!skip) return heard.error();
-        folder.warn_skipped(candidate.name, candidate.from_base, heard.error());
+        folder.skip(candidate.name, candidate.from_base, heard.error());
         ++round;
     }
     if (!candidates->empty()) return give_up(folder.none_readable(candidates->size()));

@@ -7,6 +7,8 @@
 #include <optional>
 #include <set>
 
+#include "trainer/snapshot/savable.h"
+
 namespace ddprun::trainer {
 namespace {
 
@@ -32,13 +34,6 @@ std::optional<std::uint64_t> bytes_of(DataType type, const Extents& shape) {
 
 Rectangle rectangle_of(const TensorView& slice) { return {slice.place->offset, slice.shape}; }
 
-Result<void> check_place(const TensorView& tensor) {
-    if (!tensor.place || lies_in(rectangle_of(tensor), tensor.place->whole)) return {};
-    return usage_error("the slice " + describe_extents(tensor.shape) + " of tensor \"" +
-                       tensor.name + "\" at " + describe_extents(tensor.place->offset) +
-                       " does not lie in the whole " + describe_extents(tensor.place->whole));
-}
-
 // What the metadata say of the slices. Empty if there are none.
 std::string slices_text(const std::vector<TensorView>& tensors) {
     Json slices = Json::object();
@@ -47,7 +42,7 @@ std::string slices_text(const std::vector<TensorView>& tensors) {
             slices[key_of(tensor)] = {{"tensor", tensor.name},
                                       {"whole", tensor.place->whole},
                                       {"offset", tensor.place->offset}};
-    return slices.empty() ? "" : slices.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return slices.empty() ? "" : slices.dump();
 }
 
 // Byte by byte, so that it does not depend on the byte order of the machine.
@@ -166,11 +161,6 @@ Result<void> check_coverage(const Safetensors& file, std::span<const std::byte> 
 
 }  // namespace
 
-std::string key_of(const TensorView& tensor) {
-    return tensor.place ? slice_name(tensor.name, rectangle_of(tensor), tensor.place->whole)
-                        : tensor.name;
-}
-
 std::vector<std::size_t> data_order(const std::vector<TensorView>& tensors) {
     std::vector<std::size_t> order(tensors.size());
     std::iota(order.begin(), order.end(), 0);
@@ -183,28 +173,21 @@ std::vector<std::size_t> data_order(const std::vector<TensorView>& tensors) {
 
 Result<std::string> safetensors_head(const std::vector<TensorView>& tensors,
                                      const Metadata& metadata) {
+    if (auto good = check_savable(tensors); !good) return good.error();
+    if (auto good = check_savable(metadata); !good) return good.error();
     Json header = Json::object();
     header[kMetadata] = metadata;
-    for (const auto& tensor : tensors)
-        if (auto inside = check_place(tensor); !inside) return inside.error();
     if (auto slices = slices_text(tensors); !slices.empty())
         header[kMetadata][kSlices] = std::move(slices);
     std::uint64_t offset = 0;
     for (std::size_t index : data_order(tensors)) {
         const auto& tensor = tensors[index];
-        const std::string key = key_of(tensor);
-        auto bytes = bytes_of(tensor.type, tensor.shape);
-        if (!bytes || *bytes != tensor.data.size() || header.contains(key)) {
-            return usage_error("tensor \"" + key + "\" occurs twice, or its " +
-                               std::to_string(tensor.data.size()) + " bytes do not fit its shape");
-        }
-        header[key] = {{"dtype", to_string(tensor.type)},
-                       {"shape", tensor.shape},
-                       {"data_offsets", {offset, offset + *bytes}}};
-        offset += *bytes;
+        header[key_of(tensor)] = {{"dtype", to_string(tensor.type)},
+                                  {"shape", tensor.shape},
+                                  {"data_offsets", {offset, offset + tensor.data.size()}}};
+        offset += tensor.data.size();
     }
-    // `replace`: a name with bytes that are not UTF-8 must not make dump() throw.
-    std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::string text = header.dump();
     // Length and header together fill whole pages.
     const std::size_t whole = (text.size() + 8 + kPage - 1) / kPage * kPage;
     text.resize(whole - 8, ' ');

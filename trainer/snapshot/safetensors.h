@@ -24,40 +24,13 @@
 #include <vector>
 
 #include "base/error.h"
-#include "trainer/group/data_type.h"
 #include "trainer/snapshot/metadata.h"
-#include "trainer/snapshot/slice.h"
+#include "trainer/snapshot/tensor_view.h"
 
 namespace ddprun::trainer {
 
-// A tensor whose memory belongs to somebody else, or a slice of one. `data` must live as long as
-// the view.
-struct TensorView {
-    std::string name;
-    DataType type = DataType::float32;
-    std::vector<std::uint64_t> shape;  // empty: a single number
-    std::span<const std::byte> data;   // product of shape × size of the type, in bytes
-    // Where the slice lies in the tensor. Without it this is a tensor that all ranks have.
-    std::optional<Place> place = {};
-
-    bool is_part() const { return place && place->whole != shape; }
-    // A slice without an element, of a tensor that has some: it is not saved. A rank whose share is
-    // empty lists it all the same, so that its list has all names when it loads.
-    bool is_nothing() const { return is_part() && data.empty(); }
-};
-
-template <class T>
-TensorView tensor_view(std::string name, std::vector<std::uint64_t> shape,
-                       std::span<const T> values) {
-    return {std::move(name), data_type<T>(), std::move(shape), std::as_bytes(values)};
-}
-
-// The name in the file.
-std::string key_of(const TensorView& tensor);
-
 // Everything before the data: length and header. The data must follow in the order of data_order().
-// Errors: usage, for a name that occurs twice, data that do not fit the shape, or a slice that lies
-// outside its tensor.
+// Errors: those of check_savable() (savable.h).
 Result<std::string> safetensors_head(const std::vector<TensorView>& tensors,
                                      const Metadata& metadata);
 

@@ -34,11 +34,6 @@ std::map<std::string, std::string> parse_list(const std::string& list) {
 
 }  // namespace
 
-std::string describe_shape(DataType type, const std::vector<std::uint64_t>& shape) {
-    std::string text(to_string(type));
-    return text + " " + describe_extents(shape);
-}
-
 std::string tensor_list(const std::vector<TensorView>& tensors) {
     std::vector<std::string> lines;
     for (const auto& tensor : tensors) {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "trainer/snapshot/safetensors.h"
 #include "trainer/snapshot/snapshot_name.h"
+#include "trainer/snapshot/tensor_view.h"
 
 namespace ddprun::trainer {
 
@@ -26,9 +26,6 @@ struct SaveOpinion {
 // One line for each tensor, in the order of their names: "w F32 [3, 4]". Line ends and other
 // control characters in a name are replaced.
 std::string tensor_list(const std::vector<TensorView>& tensors);
-
-// "F32 [3, 4]"; "F32 []" for a single number.
-std::string describe_shape(DataType type, const std::vector<std::uint64_t>& shape);
 
 // One line of text, for the store.
 std::string write_opinion(const SaveOpinion& opinion);

@@ -1,4 +1,4 @@
-// Names, compares and searches rectangles.
+// Names and compares rectangles.
 #include "trainer/snapshot/slice.h"
 
 namespace ddprun::trainer {
@@ -47,47 +47,6 @@ std::optional<Rectangle> common(const Rectangle& a, const Rectangle& b) {
         both.shape.push_back(end - begin);
     }
     return both;
-}
-
-namespace {
-
-// Looks along one dimension after the other. Between two neighbouring edges of the rectangles the
-// answer is the same everywhere, so one place of each such range is enough.
-std::optional<Extents> gap_from(std::size_t dimension, const std::vector<const Rectangle*>& parts,
-                                const Extents& whole) {
-    if (dimension == whole.size()) {
-        if (parts.empty()) return Extents();
-        return std::nullopt;
-    }
-    Extents edges{0};
-    for (const auto* part : parts) {
-        edges.push_back(part->offset[dimension]);
-        edges.push_back(part->offset[dimension] + part->shape[dimension]);
-    }
-    std::sort(edges.begin(), edges.end());
-    edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
-    for (const auto edge : edges) {
-        if (edge >= whole[dimension]) break;
-        std::vector<const Rectangle*> there;
-        for (const auto* part : parts)
-            if (part->offset[dimension] <= edge &&
-                edge - part->offset[dimension] < part->shape[dimension])
-                there.push_back(part);
-        if (auto gap = gap_from(dimension + 1, there, whole)) {
-            gap->insert(gap->begin(), edge);
-            return gap;
-        }
-    }
-    return std::nullopt;
-}
-
-}  // namespace
-
-std::optional<Extents> first_gap(const std::vector<Rectangle>& parts, const Extents& whole) {
-    if (elements_of(whole) == 0u) return std::nullopt;
-    std::vector<const Rectangle*> all;
-    for (const auto& part : parts) all.push_back(&part);
-    return gap_from(0, all, whole);
 }
 
 }  // namespace ddprun::trainer

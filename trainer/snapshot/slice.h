@@ -51,9 +51,6 @@ std::string describe_ranges(const Rectangle& part);
 // What two rectangles of one tensor have in common. Empty: nothing, not one element.
 std::optional<Rectangle> common(const Rectangle& a, const Rectangle& b);
 
-// The first element, in C order, that is in none of the rectangles. They lie in the tensor.
-std::optional<Extents> first_gap(const std::vector<Rectangle>& parts, const Extents& whole);
-
 // Calls copy(to, from, count) for each run of elements of `part` that is in one piece in both `to`
 // and `from`: first elements and number, counted in C order inside the two rectangles. `part` lies
 // in both. The runs come in the order of `from`.

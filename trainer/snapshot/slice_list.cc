@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/count_text.h"
+#include "trainer/snapshot/slice_cover.h"
 
 namespace ddprun::trainer {
 namespace {
@@ -34,56 +35,63 @@ Result<void> fits_together(const Brought& first, const Brought& other) {
     if (a.type != b.type || a.whole != b.whole)
         return refuse(a.tensor, rank_text(other.rank) + " has a slice of " + described(b) +
                                     ", and " + rank_text(first.rank) + " one of " + described(a));
+    if (!elements_of(b.whole))
+        return refuse(b.tensor, rank_text(other.rank) + " has a slice of " + described(b) +
+                                    ", and so many elements do not fit into 64 bits; is the shape "
+                                    "of the whole right?");
     if (lies_in(b.part, b.whole)) return {};
     return refuse(b.tensor, rank_text(other.rank) + " has the slice " + describe_ranges(b.part) +
                                 ", which does not lie in the whole " + describe_extents(b.whole));
 }
 
-Result<void> check_overlaps(const std::vector<Brought>& slices) {
-    for (std::size_t i = 0; i < slices.size(); ++i)
-        for (std::size_t k = 0; k < i; ++k) {
-            const auto both = common(slices[i].slice->part, slices[k].slice->part);
-            if (!both) continue;
-            return refuse(
-                slices[i].slice->tensor,
-                rank_text(slices[k].rank) + " has the slice " +
-                    describe_ranges(slices[k].slice->part) + " and " + rank_text(slices[i].rank) +
-                    " the slice " + describe_ranges(slices[i].slice->part) + ", so " +
-                    describe_ranges(*both) +
-                    " would be saved twice; ranks that share elements bring equal slices");
-        }
-    return {};
-}
-
 // Each rectangle once, whichever ranks bring it. A rank that lists one twice has made a mistake.
+// `slices` are in the order of the ranks.
 std::vector<Brought> without_replicas(const std::vector<Brought>& slices) {
+    std::map<std::pair<Extents, Extents>, std::size_t> last_rank;
     std::vector<Brought> distinct;
     for (const auto& slice : slices) {
-        const bool replica =
-            std::any_of(distinct.begin(), distinct.end(), [&](const Brought& other) {
-                return other.slice->part == slice.slice->part && other.rank != slice.rank;
-            });
-        if (!replica) distinct.push_back(slice);
+        const auto [found, first] =
+            last_rank.try_emplace({slice.slice->part.offset, slice.slice->part.shape}, slice.rank);
+        if (first || found->second == slice.rank) distinct.push_back(slice);
+        found->second = slice.rank;
     }
     return distinct;
 }
 
-// Without overlaps the elements tell whether something is missing; the search is for the sentence.
-Result<void> check_gaps(const std::vector<Brought>& slices) {
+Error missing(const std::vector<Brought>& slices, const Extents& at) {
     const SliceEntry& first = *slices[0].slice;
     std::uint64_t there = 0;
+    for (const auto& [slice, rank] : slices) there += elements_of(slice->part.shape).value_or(0);
+    return refuse(first.tensor, "no rank brings the element " + describe_extents(at) +
+                                    ": all slices together have " + count_text(there, "element") +
+                                    ", and the whole (" + described(first) + ") has " +
+                                    std::to_string(elements_of(first.whole).value_or(0)) +
+                                    "; the slices of all ranks must make up the whole");
+}
+
+Error more_than_once(const std::vector<Brought>& slices, const Extents& at) {
+    const Rectangle element{at, Extents(at.size(), 1)};
+    std::vector<const Brought*> have;
+    for (const auto& slice : slices)
+        if (common(slice.slice->part, element)) have.push_back(&slice);
+    const auto& [one, rank] = *have[0];
+    const auto& [other, other_rank] = *have[1];
+    return refuse(one->tensor, rank_text(rank) + " has the slice " + describe_ranges(one->part) +
+                                   " and " + rank_text(other_rank) + " the slice " +
+                                   describe_ranges(other->part) + ", so " +
+                                   describe_ranges(*common(one->part, other->part)) +
+                                   " would be saved twice; ranks that share elements bring equal "
+                                   "slices");
+}
+
+// Without replicas.
+Result<void> check_cover(const std::vector<Brought>& slices) {
     std::vector<Rectangle> parts;
-    for (const auto& [slice, rank] : slices) {
-        there += elements_of(slice->part.shape).value_or(0);
-        parts.push_back(slice->part);
-    }
-    const auto whole = elements_of(first.whole).value_or(0);
-    if (there == whole) return {};
-    return refuse(first.tensor,
-                  "the slices of all ranks have " + std::to_string(there) + " of its " +
-                      count_text(whole, "element") + " (" + described(first) +
-                      "); the first that no rank has is " +
-                      describe_extents(first_gap(parts, first.whole).value_or(Extents())));
+    for (const auto& slice : slices) parts.push_back(slice.slice->part);
+    const Extents& whole = slices[0].slice->whole;
+    const auto wrong = cover_of(parts, {Extents(whole.size()), whole}).first;
+    if (!wrong) return {};
+    return wrong->times ? more_than_once(slices, wrong->at) : missing(slices, wrong->at);
 }
 
 SliceEntry entry_in(const Json& row) {
@@ -137,9 +145,7 @@ Result<void> check_slices(const std::vector<std::vector<SliceEntry>>& ranks,
                                     " brings a slice of it, and all ranks bring the whole");
         for (const auto& slice : slices)
             if (auto good = fits_together(slices[0], slice); !good) return good;
-        const auto distinct = without_replicas(slices);
-        if (auto good = check_overlaps(distinct); !good) return good;
-        if (auto good = check_gaps(distinct); !good) return good;
+        if (auto good = check_cover(without_replicas(slices)); !good) return good;
     }
     return {};
 }

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "trainer/snapshot/durable_file.h"
+#include "trainer/snapshot/savable.h"
 
 namespace ddprun::trainer {
 
@@ -65,14 +66,6 @@ Result<void> keep_slices(PageBuffer& file, const std::vector<SliceEntry>& slices
 
 namespace {
 
-// The snapshots whose manifests are among these files.
-std::vector<SnapshotName> manifests_in(const std::vector<std::string>& files) {
-    std::vector<SnapshotName> names;
-    for (const auto& file : files)
-        if (auto name = parse_manifest_name(file)) names.push_back(*name);
-    return names;
-}
-
 // The size first: it finds a file that was cut short without reading it, and gives the better
 // message.
 Result<Safetensors> check_file(const SnapshotFile& file, const PageBuffer& content) {
@@ -90,12 +83,11 @@ Result<Safetensors> check_file(const SnapshotFile& file, const PageBuffer& conte
 
 // A job that starts without loading takes the folder over here.
 Result<WritePlan> SnapshotFolder::begin(const SnapshotName& name) {
-    if (!turn_)
-        if (auto done = take_over(); !done) return done.error();
-    if (auto ours = check_turn(); !ours) return ours.error();
+    if (auto ours = take_over_to_write(); !ours) return ours.error();
     auto files = list_folder(folder_);
     if (!files) return files.error();
     auto names = manifests_in(*files);
+    if (auto good = check_order(name, names); !good) return good.error();
     names.push_back(name);
     reading_back_ = must_prove(surplus(names, usable_, name, keep_), proven_, name);
     return WritePlan{next_edition(name, *files), reading_back_};
@@ -188,6 +180,8 @@ Result<void> SnapshotFolder::save(std::int64_t step, const std::vector<TensorVie
         if (tensor.place)
             return usage_error("tensor \"" + tensor.name +
                                "\" is a slice; slices are saved with a SnapshotWriter");
+    if (auto good = check_savable(tensors); !good) return good;
+    if (auto good = check_savable(metadata); !good) return good;
     const auto plan = plan_files(tensors, file_bytes);
     std::vector<SnapshotFile> files;
     const auto how = begin(name);

@@ -79,8 +79,9 @@ class SnapshotFolder {
                                        Warn warn, std::string base = {});
 
     // Writes the tensors, then the manifest, and then removes older snapshots. `file_bytes`: see
-    // plan_files(). Slices are for a SnapshotWriter. Errors: unavailable, usage, closed. After an
-    // error all older snapshots remain, also one of the same step.
+    // plan_files(). Slices are for a SnapshotWriter. Errors: unavailable, usage, closed; refused, if
+    // the folder has a snapshot of more steps that loads: a restart would resume from that one.
+    // After an error all older snapshots remain, also one of the same step.
     Result<void> save(std::int64_t step, const std::vector<TensorView>& tensors,
                       const Metadata& metadata, std::uint64_t file_bytes = kFileBytes);
     static constexpr std::uint64_t kFileBytes = std::uint64_t{64} << 20;  // 64 MiB
@@ -109,8 +110,15 @@ class SnapshotFolder {
     Generation generation() const { return generation_; }
     const std::string& folder() const { return folder_; }
 
+    // Removes all snapshots of more than `step` steps, for a training that goes back to an older one
+    // on purpose. Rank 0 calls it before resume(). Takes the folder over. Errors: unavailable,
+    // closed.
+    Result<void> give_up_after(std::int64_t step);
+
     // Rank 0's half of resuming. Takes the folder over, records the candidates, removes what a dead
     // writer left, and returns the newest valid snapshot, or the base's; empty if there is none.
+    // Where nothing can be written (a full disk, a folder that may only be read) it warns and
+    // returns it all the same; save() then tries again.
     // Errors: unavailable; malformed, if there are snapshots but none is valid; not_found, if there
     // is a base without snapshots; closed, if another loader came meanwhile.
     Result<std::optional<Snapshot>> load_newest();
@@ -122,7 +130,7 @@ class SnapshotFolder {
     Result<std::vector<SnapshotName>> base_candidates() const;
     // All ranks have loaded this snapshot.
     void proved(const SnapshotName& name) { proven_ = name; }
-    void warn_skipped(const SnapshotName& name, bool from_base, const Error& why) const;
+    void skip(const SnapshotName& name, bool from_base, const Error& why);
     Error none_readable(std::size_t count) const;
     // Fails with `closed` if another loader has taken the folder since.
     Result<void> check_turn() const;
@@ -147,14 +155,21 @@ class SnapshotFolder {
                                                            const Warn& warn);
     std::string path(const std::string& file) const { return folder_ + "/" + file; }
     // These are in snapshot_turn.cc.
-    Result<void> take_over();
+    // The error is that of reading, or `closed`; `to_write`: why nothing can be written.
+    Result<void> take_over(Result<void>& to_write);
+    Result<void> take_over_to_read();
+    Result<void> take_over_to_write();
     Result<void> take_turn();
+    Result<void> write_down();
+    void remove_older_records(const std::vector<std::string>& files) const;
     ResumeRecord record_before(std::int64_t turn, const std::vector<std::string>& files) const;
     std::vector<SnapshotName> usable_in(const std::vector<std::string>& files,
                                         std::int64_t turn) const;
     bool admits(const SnapshotName& name, const ResumeRecord& last) const;
     Error reason_of(const Error& failure) const;
-    void tidy_up(const std::vector<std::string>& files) const;
+    // In snapshot_line.cc.
+    Result<void> check_order(const SnapshotName& next, const std::vector<SnapshotName>& names);
+
     void let_go(const Manifest& saved);
     void remove(const SnapshotName& name, const std::vector<std::string>& files) const;
 
@@ -165,6 +180,9 @@ class SnapshotFolder {
     Warn warn_;
     std::string base_;                    // empty: none
     std::int64_t turn_ = 0;               // 0: the folder is not taken over yet
+    bool recorded_ = false;               // what it chose from is written down under this turn
+    std::int64_t seen_ = 0;               // without a turn: the last one when it looked
+    std::vector<SnapshotName> skipped_;   // could not be loaded
     std::vector<SnapshotName> usable_;    // found when taking over, and our own
     std::optional<SnapshotName> proven_;  // the newest that is known to load
     bool reading_back_ = false;           // the snapshot that begin() has announced

@@ -138,6 +138,13 @@ int next_edition(const SnapshotName& name, const std::vector<std::string>& files
     return next;
 }
 
+std::vector<SnapshotName> manifests_in(const std::vector<std::string>& files) {
+    std::vector<SnapshotName> names;
+    for (const auto& file : files)
+        if (auto name = parse_manifest_name(file)) names.push_back(*name);
+    return names;
+}
+
 std::string record_name(std::int64_t turn) {
     return std::string(kRecord) + padded(turn, kDigits) + std::string(kJson);
 }

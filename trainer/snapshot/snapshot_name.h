@@ -74,6 +74,9 @@ int edition_of(std::string_view file);
 // The edition in which `name` is written next: greater than that of any file in the folder.
 int next_edition(const SnapshotName& name, const std::vector<std::string>& files);
 
+// The snapshots whose manifests are among these files.
+std::vector<SnapshotName> manifests_in(const std::vector<std::string>& files);
+
 // What a loader wrote down. Before it has chosen, its record is an empty file: it only has its
 // turn.
 struct ResumeRecord {
@@ -100,7 +103,7 @@ bool is_admissible(const SnapshotName& name, std::int64_t turn, const ResumeReco
 // What to remove after `saved` was written. `names` are all snapshots in the folder, `usable` those
 // that may be loaded. `saved` stays, and so do the newest usable ones before it, `keep` in all.
 // Usable snapshots with more steps are neither counted nor removed: they were skipped, because they
-// are damaged or because somebody decided so.
+// are damaged.
 std::vector<SnapshotName> surplus(const std::vector<SnapshotName>& names,
                                   std::vector<SnapshotName> usable, const SnapshotName& saved,
                                   std::size_t keep);

@@ -1,6 +1,7 @@
 // The ownership of a snapshot folder: how a SnapshotFolder takes it over, and how it notices that
 // another loader has.
 #include <algorithm>
+#include <limits>
 
 #include "trainer/snapshot/snapshot.h"
 
@@ -8,20 +9,52 @@ namespace ddprun::trainer {
 
 // The order matters. The turn comes before the listing: what appears later, under an earlier turn,
 // was written by a stale process. The record comes before the choice, so that the next loader knows
-// from which snapshots this one chose.
-Result<void> SnapshotFolder::take_over() {
-    if (auto done = take_turn(); !done) return done;
+// from which snapshots this one chose. Without a turn it chooses as the next loader would.
+Result<void> SnapshotFolder::take_over(Result<void>& to_write) {
+    to_write = take_turn();
     auto files = list_folder(folder_);
     if (!files) return files.error();
-    usable_ = usable_in(*files, turn_);
+    seen_ = to_write ? 0 : last_turn(*files);
+    usable_ = usable_in(*files, to_write ? turn_ : std::numeric_limits<std::int64_t>::max());
+    if (!to_write) return {};
+    // A later loader may have come by now. Then the files are not ours to remove.
+    if (auto ours = check_turn(); !ours) return ours;
+    // Before the record: they may be what the disk is full of.
+    for (const auto& file : leftovers(*files)) (void)remove_file(path(file));
+    to_write = write_down();
+    if (!to_write && to_write.error().code() == ErrorCode::closed) return to_write;
+    if (to_write) remove_older_records(*files);
+    return {};
+}
+
+// On a full disk, or in a folder that may only be read, a training resumes all the same.
+Result<void> SnapshotFolder::take_over_to_read() {
+    Result<void> to_write;
+    if (auto done = take_over(to_write); !done) return done;
+    if (!to_write)
+        warn_("no snapshot can be written to " + folder_ + " now: " + to_write.error().sentence() +
+              "; the training goes on from what is there, and saves fail until this is repaired");
+    return {};
+}
+
+Result<void> SnapshotFolder::take_over_to_write() {
+    if (recorded_) return check_turn();
+    // It has its turn, but the record could not be written.
+    Result<void> to_write;
+    if (turn_)
+        to_write = write_down();
+    else if (auto done = take_over(to_write); !done)
+        return done;
+    return to_write ? check_turn() : to_write;
+}
+
+Result<void> SnapshotFolder::write_down() {
     ResumeRecord record{turn_, run_id_, generation_, {}};
     for (const auto& name : usable_) record.manifests.push_back(name.manifest());
-    auto done = write_durably(path(record_name(turn_)), write_record(record));
-    if (!done) return reason_of(done.error());
-    // A later loader may have come by now. Then the files are not ours to remove.
-    done = check_turn();
-    if (done) tidy_up(*files);
-    return done;
+    if (auto done = write_durably(path(record_name(turn_)), write_record(record)); !done)
+        return reason_of(done.error());
+    recorded_ = true;
+    return check_turn();
 }
 
 // Creates the empty record of the next turn. Only one process can create a file, so loaders that
@@ -31,7 +64,7 @@ Result<void> SnapshotFolder::take_turn() {
     if (!files) return files.error();
     for (std::int64_t turn = last_turn(*files) + 1;; ++turn) {
         auto made = make_first(path(record_name(turn)));
-        if (made) turn_ = turn;
+        if (made) turn_ = turn, recorded_ = false;
         if (made || made.error().code() != ErrorCode::exists) return made;
     }
 }
@@ -83,17 +116,23 @@ Result<void> SnapshotFolder::check_turn() const {
     auto files = list_folder(folder_);
     if (!files) return files.error();
     const std::int64_t last = last_turn(*files);
-    if (last <= turn_) return {};
+    if (last <= std::max(turn_, seen_)) return {};
     // Only for the message: who the other loader is. Its record may still be empty.
     auto text = read_text(path(record_name(last)));
     auto record = text ? parse_record(*text) : Result<ResumeRecord>(text.error());
-    return Error(ErrorCode::closed,
-                 "the folder " + folder_ + " has been taken over by " +
-                     (record ? "generation " + std::to_string(record->generation.value) +
-                                   " of run \"" + record->run_id + "\""
-                             : "another loader") +
-                     "; generation " + std::to_string(generation_.value) + " of run \"" + run_id_ +
-                     "\" must not write there any more");
+    const auto named = [](Generation generation, const std::string& run) {
+        return "generation " + std::to_string(generation.value) + " of run \"" + run + "\"";
+    };
+    const std::string us = named(generation_, run_id_);
+    const std::string other =
+        !record ? std::string("another loader") : named(record->generation, record->run_id);
+    const std::string advice =
+        other == us ? "of the same name; does the program open the folder twice, or has the job "
+                      "been started twice?"
+                    : "and " + us + " must not write there any more";
+    return Error(ErrorCode::closed, "the folder " + folder_ + " has been taken over by " + other +
+                                        " (loader " + std::to_string(last) + ", this one is " +
+                                        std::to_string(turn_) + "), " + advice);
 }
 
 // Why a write failed. A later loader removes our temporary files and may use our names; then its
@@ -103,10 +142,9 @@ Error SnapshotFolder::reason_of(const Error& failure) const {
     return ours ? failure : ours.error();
 }
 
-// Removes what dead writers left, and older records. `files` is the list from which this loader
-// chose: a file that appeared later may belong to a later loader.
-void SnapshotFolder::tidy_up(const std::vector<std::string>& files) const {
-    for (const auto& file : leftovers(files)) (void)remove_file(path(file));
+// `files` is the list from which this loader chose: a file that appeared later may belong to a later
+// loader.
+void SnapshotFolder::remove_older_records(const std::vector<std::string>& files) const {
     for (const auto& file : files) {
         const auto turn = parse_record_name(file);
         if (turn && *turn < turn_) (void)remove_file(path(file));

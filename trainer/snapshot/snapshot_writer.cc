@@ -6,8 +6,8 @@
 #include <optional>
 #include <span>
 
-#include "trainer/gpu/gpu.h"
 #include "trainer/group/guarded_store.h"
+#include "trainer/snapshot/savable.h"
 
 namespace ddprun::trainer {
 
@@ -56,13 +56,17 @@ Result<void> keep_written(PageBuffer& file, const SaveJob& job) {
     return slices ? keep_slices(file, *slices) : slices.error();
 }
 
-}  // namespace
-
-CopyTensor copy_from_gpu() {
-    return [](std::byte* to, const TensorView& tensor) {
-        return gpu_copy(to, tensor.data.data(), tensor.data.size());
-    };
+// Also the tensors that other ranks write: every rank refuses, so none writes.
+Result<void> check_save(std::int64_t step, const std::vector<TensorView>& tensors,
+                        const Metadata& metadata, const Metadata& own_metadata) {
+    if (step < 0)
+        return usage_error("a snapshot of step " + std::to_string(step) + "; steps are 0 or more");
+    if (auto good = check_savable(tensors); !good) return good;
+    if (auto good = check_savable(metadata); !good) return good;
+    return check_savable(own_metadata);
 }
+
+}  // namespace
 
 SnapshotWriter::SnapshotWriter(const Context& context, std::unique_ptr<Store> store,
                                SnapshotFolder folder, FolderClaim claim, WriterOptions options,
@@ -139,10 +143,8 @@ Result<void> SnapshotWriter::save(std::int64_t step, const std::vector<TensorVie
     // succeed.
     const Result<void> earlier = std::exchange(failed_, Result<void>());
     // The training stands still meanwhile, so nothing else is done here.
-    auto copied =
-        step < 0
-            ? usage_error("a snapshot of step " + std::to_string(step) + "; steps are 0 or more")
-            : copier_.copy(slot.memory, job.own_tensors(tensors));
+    auto copied = check_save(step, tensors, metadata, own_metadata);
+    if (copied) copied = copier_.copy(slot.memory, job.own_tensors(tensors));
     // Also if the copying failed: the other ranks wait for what this rank reports.
     slot.work =
         queue_.push([this, &slot, job, copied]() mutable { return write(slot, job, copied); });

@@ -26,7 +26,8 @@
 // folder of its own, and all ranks make them in the same order.
 //
 // Thread: one, except newest(). An error is returned by the next save() or wait(): unavailable (the
-// disk is full, or another rank did not write), refused (the ranks differ), usage, timed_out,
+// disk is full, or another rank did not write), refused (the ranks differ, or the step lies behind
+// a snapshot of the folder, see SnapshotFolder::save()), usage, timed_out,
 // closed (see snapshot.h). Its sentence names the step, and the rank where one is known.
 #pragma once
 
@@ -54,14 +55,13 @@ namespace ddprun::trainer {
 struct WriterOptions {
     std::uint64_t file_bytes = SnapshotFolder::kFileBytes;         // see plan_files
     std::chrono::milliseconds timeout = std::chrono::minutes(10);  // for other ranks' files
-    CopyTensor copy;  // empty: memcpy; for tensors on a GPU: copy_from_gpu()
+    CopyTensor copy;  // of tensors in host memory; empty: memcpy
     // For tensors on the GPU that is current in make(), in place of `copy`: save() returns before
-    // the bytes are on the host, and their copies run at the speed of the link.
+    // the bytes are on the host, and their copies run at the speed of the link. GpuTensors() stands
+    // for a program that computes on the default stream. A build without CUDA returns an error from
+    // make().
     std::optional<GpuTensors> gpu = {};
 };
-
-// Copies tensors from GPU memory. A build without CUDA returns an error from it.
-CopyTensor copy_from_gpu();
 
 class SnapshotWriter {
   public:

@@ -27,7 +27,8 @@ namespace ddprun::trainer {
 
 // Views for SnapshotWriter::save(), into the memory of the module and the optimizer. What has no
 // such memory (a tensor with gaps, Adam's count of steps) is copied into `kept`. Tensors on a GPU
-// need WriterOptions::copy = copy_from_gpu().
+// need WriterOptions::gpu. Then the ModuleState must live until the writer's wait(), or until the
+// save() after the next one.
 struct ModuleState {
     std::vector<TensorView> tensors;
     std::shared_ptr<void> kept;

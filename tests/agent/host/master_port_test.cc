@@ -2,10 +2,15 @@
 #include "agent/host/master_port.h"
 
 #include <gtest/gtest.h>
+#include <net/if.h>
 #include <netinet/in.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <boost/asio/ip/tcp.hpp>
+#include <fstream>
+#include <thread>
 
 namespace ddprun::agent {
 namespace {
@@ -47,6 +52,25 @@ TEST(MasterPort, HoldsThePortAndItsNeighbours) {
             for (int i : {1, 2}) EXPECT_TRUE(can_bind(port + i)) << i;
         }
     }
+}
+
+// A network of this thread's own, with loopback, in which the kernel gives clients nearly all ports.
+bool enter_network_of_clients() {
+    if (::unshare(CLONE_NEWNET) != 0) return false;
+    const UniqueFd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    ifreq loopback{"lo", {}};
+    loopback.ifr_flags = IFF_UP;
+    std::ofstream("/proc/sys/net/ipv4/ip_local_port_range") << "1024 65000" << std::flush;
+    return ::ioctl(fd.get(), SIOCSIFFLAGS, &loopback) == 0;
+}
+
+TEST(MasterPort, HoldsTheNeighboursWhereClientsMayHaveNearlyAllPorts) {
+    std::thread([] {
+        if (!enter_network_of_clients()) return;  // not as root
+        MasterPort ports(false);
+        const int port = ports.offer("gpu01", {}).value();
+        for (int i : {0, 1, 2}) EXPECT_FALSE(can_bind(port + i)) << i;
+    }).join();
 }
 
 // A new port for each generation: a worker of an old generation must not reach the new store.

@@ -2,17 +2,23 @@
 // its own, since its locks and limits stay until it ends.
 #include "base/system/locked_program.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/system/small_file.h"
+#include "base/system/unique_fd.h"
 
 using namespace ddprun;
 
@@ -47,18 +53,40 @@ int child(const std::function<bool()>& what) {
 constexpr std::size_t kKiB = 1024;
 
 // A part of this program that nobody uses: it is locked, and takes no memory.
-volatile char unused[4096 * kKiB];
+volatile char unused[2048 * kKiB];
 // The same in the program's file, kept by the linker.
-[[gnu::used, gnu::retain]] constexpr char unused_constant[4096 * kKiB] = {1};
-// And 2 MiB of code.
-asm(".pushsection .text.unused, \"axR\", @progbits; .skip 2048 * 1024; .popsection");
+[[gnu::used, gnu::retain]] constexpr char unused_constant[2048 * kKiB] = {1};
+// And 1 MiB of code.
+asm(".pushsection .text.unused, \"axR\", @progbits; .skip 1024 * 1024; .popsection");
+// And a part that is seldom used, with the marks that the linker script of ddprun makes.
+asm(".pushsection .text.seldom, \"axR\", @progbits; .balign 4096\n"
+    ".globl ddprun_seldom_code_begin; ddprun_seldom_code_begin: .skip 1024 * 1024\n"
+    ".globl ddprun_seldom_code_end; ddprun_seldom_code_end: .popsection");
+extern "C" const char ddprun_seldom_code_begin[], ddprun_seldom_code_end[];
+constexpr std::size_t kSeldom = 1024 * kKiB;
+
+// How much of the part that is seldom used is in this process's memory. Source: pagemap, bit 63.
+std::size_t seldom_present() {
+    const std::uintptr_t page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+    std::vector<std::uint64_t> entries(kSeldom / page);
+    const UniqueFd map(::open("/proc/self/pagemap", O_RDONLY));
+    const auto at = reinterpret_cast<std::uintptr_t>(ddprun_seldom_code_begin) / page;
+    if (::pread(map.get(), entries.data(), entries.size() * 8, static_cast<off_t>(at * 8)) < 0)
+        return 0;
+    return page * static_cast<std::size_t>(std::ranges::count_if(
+                      entries, [](std::uint64_t entry) { return entry >> 63U != 0; }));
+}
+
+bool limit_is_low() {
+    rlimit limit{};
+    return ::geteuid() != 0 && ::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
+           limit.rlim_cur < 16384 * kKiB;
+}
 
 }  // namespace
 
 TEST(LockedProgram, LocksWhatIsUsedAndReadsNothing) {
-    if (rlimit limit{}; ::geteuid() != 0 && ::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
-                        limit.rlim_cur < 8192 * kKiB)
-        GTEST_SKIP() << "RLIMIT_MEMLOCK is too low here";
+    if (limit_is_low()) GTEST_SKIP() << "RLIMIT_MEMLOCK is too low here";
     const auto locks = [] {
         const std::size_t before = status("VmRSS"), locked = lock_program();
         return unused[0] == 0 && locked > sizeof unused && status("VmLck") == locked &&
@@ -85,9 +113,7 @@ TEST(LockedProgram, NoChildHasTheLocks) {
 }
 
 TEST(LockedProgram, FetchesWhatNobodyHasUsed) {
-    if (rlimit limit{}; ::geteuid() != 0 && ::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
-                        limit.rlim_cur < 8192 * kKiB)
-        GTEST_SKIP() << "RLIMIT_MEMLOCK is too low here";
+    if (limit_is_low()) GTEST_SKIP() << "RLIMIT_MEMLOCK is too low here";
     const auto fetches = [] {
         const std::size_t before = status("RssFile");
         fetch_program();
@@ -103,4 +129,40 @@ TEST(LockedProgram, FetchesWhatNobodyHasUsed) {
         return status("RssFile") < before + 1024 * kKiB;
     };
     EXPECT_EQ(child(fetches_nothing), 0);
+}
+
+// It is read when it is asked for, and leaves when it is let go. The kernel maps some pages of it
+// beside those that are used.
+TEST(LockedProgram, WhatIsSeldomUsedTakesNoMemoryUntilItIsFetched) {
+    if (limit_is_low()) GTEST_SKIP() << "RLIMIT_MEMLOCK is too low here";
+    const auto comes_and_goes = [] {
+        lock_program();
+        let_go_of_seldom_used();  // the start may have mapped all in one piece
+        fetch_program();
+        const bool left_out = seldom_present() < kSeldom / 2;
+        fetch_seldom_used();
+        const bool fetched = seldom_present() == kSeldom;
+        const std::size_t locked = status("VmLck");
+        let_go_of_seldom_used();
+        return left_out && fetched && seldom_present() < kSeldom / 2 && status("VmLck") == locked;
+    };
+    EXPECT_EQ(child(comes_and_goes), 0);
+}
+
+// The limit has room for the rest, which is locked and read; this part is neither read nor let go.
+TEST(LockedProgram, WhatIsSeldomUsedHasTheLastClaimToTheLimit) {
+    if (limit_is_low()) GTEST_SKIP() << "RLIMIT_MEMLOCK is too low here";
+    const auto leaves_it = [] {
+        const std::size_t whole = lock_program();
+        ::munlockall();
+        fetch_seldom_used();
+        if (!limit_to(whole - kSeldom / 2)) return false;
+        const std::size_t before = status("RssFile");
+        lock_program();
+        fetch_program();
+        let_go_of_seldom_used();
+        return status("RssFile") > before + sizeof unused_constant / 2 &&
+               status("VmLck") >= whole - kSeldom && seldom_present() == kSeldom;
+    };
+    EXPECT_EQ(child(leaves_it), 0);
 }

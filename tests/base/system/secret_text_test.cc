@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 namespace ddprun {
@@ -38,7 +39,17 @@ TEST(SecretText, IsLeftOutOfCoreFiles) {
     EXPECT_THAT(flags_of(secret.data()), HasSubstr(" dd "));
 }
 
-// A copy and what was moved have a page of their own, too.
+// A leader of ten thousand nodes copies its secret for each.
+TEST(SecretText, SharesItsPageWithItsCopies) {
+    std::optional<SecretText> first(kText);
+    const SecretText copy = *first, assigned = copy;
+    EXPECT_EQ(copy.data(), first->data());
+    EXPECT_EQ(assigned.data(), first->data());
+    first.reset();
+    EXPECT_EQ(std::string_view(copy), kText) << "the last of them gives the page back";
+}
+
+// A copy is wiped with its page, and what was moved, too.
 TEST(SecretText, IsGoneInAForkedProcess) {
     const SecretText first(kText), copy(first);
     SecretText other(kText);

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "tests/trainer/group_rank.h"
+#include "trainer/gradients/join.h"
 #include "trainer/snapshot/load_into.h"
 #include "trainer/snapshot/load_slices.h"
 #include "trainer/snapshot/snapshot_writer.h"
@@ -273,6 +274,105 @@ TEST(ShardedOptimizer, GoesOnWithAnotherNumberOfRanks) {
                             }
                             if (!shared.optimizer->wait()) return 7;
                             return whole.model.values == shared.model.values ? 0 : 8;
+                        }),
+              Ends({0, 0, 0}));
+}
+
+// Rank 1 has another optimizer, or another number of it. All ranks learn it before a step is made.
+TEST(ShardedOptimizer, RefusesRanksWithDifferentRules) {
+    auto slower = OptimizerRule::adam();
+    slower.epsilon = 1e-7f;
+    const std::pair<OptimizerRule, const char*> others[] = {
+        {OptimizerRule::sgd(0.9f), "makes a ShardedOptimizer with SGD, and rank 0 with Adam; all"},
+        {OptimizerRule::adamw(), "with AdamW, and rank 0 with Adam"},
+        {OptimizerRule::adam(0.8f), "with beta1 0.8, and rank 0 with beta1 0.9"},
+        {OptimizerRule::adam(0.9f, 0.99f), "with beta2 0.99, and rank 0 with beta2 0.999"},
+        {OptimizerRule::adam(0.9f, 0.999f, 0.1f), "with decay 0.1, and rank 0 with decay 0"},
+        {slower, "with epsilon 1e-07, and rank 0 with epsilon 1e-08"}};
+    EXPECT_EQ(run_ranks(3,
+                        [&](const Context& context) {
+                            GroupRank me(context);
+                            Model model;
+                            for (const auto& [rule, sentence] : others) {
+                                const auto made = ShardedOptimizer::make(
+                                    *me.group, model.parameters(),
+                                    context.rank.value == 1 ? rule : OptimizerRule::adam(),
+                                    small());
+                                if (made) return 1;
+                                if (int code = expects_error(made.error(), sentence)) return code;
+                                if (made.error().code() != ErrorCode::refused) return 2;
+                            }
+                            // The group is as good as before.
+                            return me.group->barrier() ? 0 : 3;
+                        }),
+              Ends({0, 0, 0}));
+}
+
+// From its step `first` on, rank 1 has another rate, or clips otherwise. Returns the number of the
+// step whose gradients could not be set to zero any more, with this sentence; 0: there was none.
+int steps_until(GroupRank& me, int first, float rate, double clip, const std::string& sentence) {
+    Sharded shared(*me.group, OptimizerRule::adamw());
+    auto& reducer = shared.optimizer->reducer();
+    for (int step = 1; step <= 40; ++step) {
+        const bool other = me.group->rank() == 1 && step >= first;
+        if (auto done = reducer.zero(); !done) return expects_error(done, sentence) ? -1 : step;
+        if (!backward(reducer, shared.model, step, me.group->rank()) || !reducer.finish() ||
+            !reducer.clip(other ? clip : 2.0) || !shared.optimizer->step(other ? rate : 0.01f))
+            return -2;
+    }
+    return shared.optimizer->wait() ? 0 : -3;
+}
+
+// Rates and limits that differ in the first step, in a later one, and in one alone that is long over
+// when the ranks compare.
+TEST(ShardedOptimizer, FindsRanksThatMakeOtherSteps) {
+    EXPECT_EQ(run_ranks(2,
+                        [](const Context& context) {
+                            GroupRank me(context);
+                            if (steps_until(me, 99, 0, 0, "") != 0) return 1;
+                            if (steps_until(me, 1, 0.02f, 2,
+                                            "rank 1 makes step 1 with the rate 0.02, and rank 0 "
+                                            "with 0.01; all ranks must make the same") != 2)
+                                return 2;
+                            if (steps_until(me, 5, 0.02f, 2,
+                                            "rank 1 makes step 16 with the rate 0.02") != 17)
+                                return 3;
+                            if (steps_until(me, 17, 0.01f, 0.5,
+                                            "in step 32 rank 1 clips gradients to a norm of 0.5, "
+                                            "and rank 0 clips gradients to a norm of 2") != 33)
+                                return 4;
+                            return 0;
+                        }),
+              Ends({0, 0}));
+}
+
+// Ranks with 1, 4 and 2 samples. Nobody calls wait(): finish() of the Join returns with whole
+// parameters, the same as those of a training whose state is not shared out.
+TEST(ShardedOptimizer, IsWholeWhenAJoinEnds) {
+    EXPECT_EQ(run_ranks(3,
+                        [](const Context& context) {
+                            GroupRank me(context);
+                            const int rank = context.rank.value, samples[] = {1, 4, 2};
+                            Unsharded whole(*me.group, kRules[3], 3);
+                            Sharded shared(*me.group, kRules[3]);
+                            auto& reducer = shared.optimizer->reducer();
+                            Join join(*me.group, {.divide_by_initial_world_size = false});
+                            auto state = whole.model.parameters();
+                            for (const auto& tensor : whole.tensors())
+                                state.push_back(
+                                    {tensor.name, buffer_of(std::span(
+                                                      reinterpret_cast<float*>(tensor.data.data()),
+                                                      tensor.data.size() / sizeof(float)))});
+                            join.add(*whole.reducer, state);
+                            join.add(reducer, shared.model.parameters());
+                            join.add({[&] { return shared.optimizer->step(0.01f); }});
+                            for (int step = 1; step <= samples[rank]; ++step) {
+                                if (!join.step() || !whole.step(step, rank, 0)) return 1;
+                                if (!shared.step(step, rank, 0)) return 2;
+                            }
+                            const auto end = join.finish();
+                            if (!end || end->last != 1 || end->steps != 4) return 3;
+                            return whole.model.values == shared.model.values ? 0 : 4;
                         }),
               Ends({0, 0, 0}));
 }

@@ -56,5 +56,12 @@ TEST(DurableFile, KeepsTheOldOne) {
     EXPECT_EQ(list_folder(folder)->size(), 1u);
 }
 
+TEST(DurableFile, SaysThatAPathIsEmpty) {
+    const auto done = make_folder("");
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code(), ErrorCode::usage);
+    EXPECT_THAT(done.error().sentence(), testing::HasSubstr("the path of a folder is empty"));
+}
+
 }  // namespace
 }  // namespace ddprun::trainer

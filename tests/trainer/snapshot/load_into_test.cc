@@ -93,6 +93,32 @@ TEST_F(LoadInto, LeavesOutTheRestOnlyWhenAsked) {
     EXPECT_EQ(model_.count, 0);
 }
 
+// Files that somebody else has put together: as many elements as the tensor has, but one is there
+// twice and another not at all; or slices of two tensors under one name.
+TEST_F(LoadInto, RefusesSlicesThatAreNotTheWhole) {
+    const auto piece = [&](std::uint64_t offset, std::uint64_t count, std::uint64_t whole) {
+        auto view = tensor_view("w", {count}, std::span<const float>(model_.w).first(count));
+        view.place = Place{{whole}, {offset}};
+        return view;
+    };
+    std::vector<float> to(6);
+    const std::vector<Tensor> tensors{tensor("w", {6}, std::span(to))};
+    snapshot_.content.tensors = {piece(0, 3, 6), piece(2, 1, 6), piece(4, 2, 6)};
+    auto done = load_into(snapshot_, tensors);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code(), ErrorCode::malformed);
+    EXPECT_THAT(done.error().sentence(),
+                HasSubstr("has the element [2] of tensor \"w\" F32 [6] 2 times, and not once"));
+    snapshot_.content.tensors = {piece(0, 3, 6), piece(4, 2, 6)};
+    EXPECT_THAT(load_into(snapshot_, tensors).error().sentence(),
+                HasSubstr("has the element [3] of tensor \"w\" F32 [6] not at all"));
+    snapshot_.content.tensors = {piece(0, 3, 6), piece(3, 3, 7)};
+    done = load_into(snapshot_, tensors);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code(), ErrorCode::malformed);
+    EXPECT_THAT(done.error().sentence(), HasSubstr("has tensor \"w\" as F32 [6] and as F32 [7]"));
+}
+
 // The copy of a GPU, for example, may fail; the error is the caller's.
 TEST_F(LoadInto, ReturnsTheErrorOfTheCopy) {
     const auto done = load_into(snapshot_, model_.tensors(),

@@ -76,6 +76,34 @@ void expect_refused(const Deviation& deviation, const std::string& sentence) {
     EXPECT_TRUE(State(4).is_in(*snapshot));
 }
 
+// A name that no file can have, of a tensor that another rank would write. No rank writes anything.
+TEST(SaveAgreement, RefusesANameBeforeAnythingIsWritten) {
+    test::TemporaryFolder folder;
+    const auto ends = run_ranks(2, [&](const Context& context) {
+        auto store = connect_store(context, seconds(10)).value();
+        WriterOptions options;
+        options.file_bytes = 30'000;
+        auto opened = SnapshotFolder::open(context, folder, 1, {});
+        auto saver = SnapshotWriter::make(context, *store, std::move(*opened), options).value();
+        const State state(2);
+        for (const char* name : {"t\xff", "__metadata__", "t0[0:4]"}) {
+            auto tensors = state.views();
+            tensors.back().name = name;
+            const auto done = saver->save(2, tensors, {});
+            if (done || done.error().sentence().find("cannot be saved under this name") ==
+                            std::string::npos)
+                return 1;
+            (void)saver->wait();
+        }
+        if (saver->save(2, state.views(), {{"random", "\xff"}})) return 2;
+        (void)saver->wait();
+        for (const auto& entry : fs::directory_iterator(folder.path()))
+            if (entry.path().filename().string().starts_with("snapshot")) return 3;
+        return saver->save(2, state.views(), {}) && saver->wait() ? 0 : 4;
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
 TEST(SaveAgreement, NamesTheRankWithAnotherStep) {
     expect_refused({3},
                    "rank 1 saves step 3, and rank 0 saves step 2; all ranks must save the same "

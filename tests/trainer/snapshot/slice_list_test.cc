@@ -36,8 +36,9 @@ TEST(SliceList, IsGoodIfEachElementIsThereOnce) {
 
 TEST(SliceList, NamesWhatIsMissing) {
     expect_refused({{slice("w", {8, 4}, {0, 0}, {4, 4})}, {slice("w", {8, 4}, {5, 0}, {3, 4})}},
-                   "tensor \"w\": the slices of all ranks have 28 of its 32 elements (F32 [8, 4]); "
-                   "the first that no rank has is [4, 0]");
+                   "tensor \"w\": no rank brings the element [4, 0]: all slices together have 28 "
+                   "elements, and the whole (F32 [8, 4]) has 32; the slices of all ranks must make "
+                   "up the whole");
 }
 
 TEST(SliceList, NamesWhatIsThereTwice) {
@@ -53,6 +54,10 @@ TEST(SliceList, NamesWhatIsThereTwice) {
         std::string("tensor \"w\": rank 0 has the slice [0:8] and rank 2 the slice [2:4], "
                     "so [2:4] would be saved twice; ") +
             advice);
+    // The second rank lists a replica twice.
+    const auto whole = slice("w", {8}, {0}, {8});
+    EXPECT_THAT(check_slices({{whole}, {whole, whole}}, {}).error().sentence(),
+                HasSubstr("[0:8] would be saved twice"));
     // One rank, as many elements as the whole has, but not the right ones.
     const Ranks same{{slice("w", {8}, {0}, {4}), slice("w", {8}, {0}, {4})}};
     EXPECT_THAT(check_slices(same, {}).error().sentence(), HasSubstr("[0:4] would be saved twice"));
@@ -63,9 +68,10 @@ TEST(SliceList, IsGoodWithReplicas) {
                norm = slice("n", {3}, {0}, {3});
     EXPECT_TRUE(check_slices({{left, norm}, {right, norm}, {left, norm}, {right, norm}}, {"c"}));
     // Replicas do not fill a gap, and must be of one type.
-    expect_refused({{left}, {left}},
-                   "tensor \"w\": the slices of all ranks have 4 of its 8 elements (F32 [8]); the "
-                   "first that no rank has is [4]");
+    expect_refused(
+        {{left}, {left}},
+        "tensor \"w\": no rank brings the element [4]: all slices together have 4 elements, "
+        "and the whole (F32 [8]) has 8; the slices of all ranks must make up the whole");
     expect_refused({{norm}, {slice("n", {3}, {0}, {3}, DataType::bfloat16)}},
                    "tensor \"n\": rank 1 has a slice of BF16 [3], and rank 0 one of F32 [3]");
 }
@@ -80,6 +86,14 @@ TEST(SliceList, NamesTypesAndShapesThatDiffer) {
                    "[8]");
     expect_refused({{slice("c", {8}, {0}, {8})}},
                    "tensor \"c\": rank 0 brings a slice of it, and all ranks bring the whole");
+}
+
+// The product of the shape wraps around to 0, and the slice has 64 elements.
+TEST(SliceList, RefusesAWholeThatCannotBeCounted) {
+    const std::uint64_t much = std::uint64_t{1} << 32;
+    expect_refused({{slice("w", {much, much}, {0, 0}, {8, 8})}},
+                   "tensor \"w\": rank 0 has a slice of F32 [4294967296, 4294967296], and so many "
+                   "elements do not fit into 64 bits; is the shape of the whole right?");
 }
 
 TEST(SliceList, ComesBackFromItsText) {

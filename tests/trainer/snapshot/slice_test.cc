@@ -1,5 +1,5 @@
-// Rectangles of tensors: names, what they have in common, what none of them has, and the runs that
-// copy one into another, against a copy element by element.
+// Rectangles of tensors: names, what they have in common, and the runs that copy one
+// into another, against a copy element by element.
 #include "trainer/snapshot/slice.h"
 
 #include <gmock/gmock.h>
@@ -8,8 +8,6 @@
 
 namespace ddprun::trainer {
 namespace {
-
-using testing::ElementsAre;
 
 TEST(Slice, HasTheRangesInItsNameUnlessItIsTheWhole) {
     EXPECT_EQ(slice_name("w", {{0, 8}, {4, 8}}, {8, 16}), "w[0:4, 8:16]");
@@ -32,15 +30,6 @@ TEST(Slice, HasInCommonWhatLiesInBoth) {
     EXPECT_FALSE(common({{0, 0}, {4, 4}}, {{4, 0}, {4, 4}}));
     EXPECT_FALSE(common({{0}, {4}}, {{2}, {0}}));
     EXPECT_EQ(common({{}, {}}, {{}, {}}), Rectangle());
-}
-
-TEST(Slice, FindsTheFirstElementThatNoRectangleHas) {
-    EXPECT_FALSE(first_gap({{{0, 0}, {4, 4}}, {{4, 0}, {4, 4}}}, {8, 4}));
-    EXPECT_THAT(*first_gap({{{0, 0}, {4, 4}}, {{5, 0}, {3, 4}}}, {8, 4}), ElementsAre(4, 0));
-    EXPECT_THAT(*first_gap({{{0, 0}, {8, 2}}, {{0, 2}, {7, 2}}}, {8, 4}), ElementsAre(7, 2));
-    EXPECT_THAT(*first_gap({}, {8}), ElementsAre(0));
-    EXPECT_THAT(*first_gap({}, {}), ElementsAre());
-    EXPECT_FALSE(first_gap({}, {0, 4}));
 }
 
 std::uint64_t upto(std::mt19937& random, std::uint64_t most) { return random() % (most + 1); }

@@ -3,6 +3,11 @@
 #include "trainer/snapshot/snapshot.h"
 
 #include <gmock/gmock.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include "tests/trainer/ranks.h"
 
@@ -198,6 +203,21 @@ TEST_F(SnapshotTest, KeepsTheFenceWhenAStaleLoaderComes) {
     EXPECT_EQ(newest(3), 20);
 }
 
+// A program opens the folder twice under one name. The sentence does not say that it must make room
+// for itself.
+TEST_F(SnapshotTest, SaysThatALoaderOfTheSameNameHasCome) {
+    auto first = open(0), second = open(0);
+    save(first, 10);
+    ASSERT_TRUE(second.load_newest());
+    const auto done = try_to_save(first, 20);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code(), ErrorCode::closed);
+    EXPECT_THAT(done.error().sentence(),
+                testing::HasSubstr("has been taken over by generation 0 of run \"test\" (loader 2, "
+                                   "this one is 1), of the same name; does the program open the "
+                                   "folder twice, or has the job been started twice?"));
+}
+
 // Four jobs use one folder by mistake, each keeping one snapshot, and take it from each other again
 // and again. Whoever loads finds a whole snapshot, and no job goes back behind what it has loaded
 // before.
@@ -254,6 +274,57 @@ TEST_F(SnapshotTest, DoesNotCountADamagedOneAmongThoseKept) {
     EXPECT_EQ(newest(2), 15);
 }
 
+// A restart would resume from step 20, so a snapshot of step 15 would be lost work. Nothing is
+// written or removed, whether the job has resumed or forgotten to.
+TEST_F(SnapshotTest, RefusesAStepBehindANewerOne) {
+    auto folder = open(0, 1);
+    save(folder, 20);
+    auto forgetful = open(1, 1);
+    for (SnapshotFolder* each : {&folder, &forgetful}) {
+        const auto before = tensor_files();
+        const auto done = try_to_save(*each, 15);
+        ASSERT_FALSE(done);
+        EXPECT_EQ(done.error().code(), ErrorCode::refused);
+        EXPECT_THAT(done.error().sentence(),
+                    testing::HasSubstr("step 15 lies behind snapshot-000000000020-g0 in " +
+                                       folder_.path().string()));
+        EXPECT_EQ(tensor_files(), before);
+    }
+    // The same step and later ones are not behind it.
+    save(forgetful, 20);
+    save(forgetful, 21);
+    EXPECT_EQ(newest(2), 21);
+}
+
+// The newest is damaged, and the job that saves has not tried to load it.
+TEST_F(SnapshotTest, SavesBehindADamagedOne) {
+    auto folder = open(0);
+    save(folder, 10);
+    save(folder, 20);
+    write_all(file(20, 0, ".safetensors"), "damaged");
+    auto next = open(1);
+    save(next, 15);
+    EXPECT_EQ(newest(2), 15);
+}
+
+// Somebody goes back to step 10 on purpose. What came after it is given up, so a restart resumes
+// from what is saved from now on.
+TEST_F(SnapshotTest, GoesBackToAnOlderStepOnPurpose) {
+    auto folder = open(0);
+    for (int step : {10, 20, 30}) save(folder, step);
+    auto next = open(1);
+    ASSERT_TRUE(next.give_up_after(10));
+    EXPECT_EQ(tensor_files(), 1);
+    auto snapshot = next.load_newest();
+    ASSERT_TRUE(snapshot && *snapshot);
+    EXPECT_EQ((*snapshot)->manifest.name.step, 10);
+    save(next, 15);
+    EXPECT_EQ(newest(2), 15);
+    // The earlier job has lost the folder.
+    EXPECT_EQ(try_to_save(folder, 40).error().code(), ErrorCode::closed);
+    EXPECT_EQ(folder.give_up_after(0).error().code(), ErrorCode::closed);
+}
+
 // A job is started again by hand: same folder, same name, and generations begin at 0. The records
 // of its earlier life, with higher generations, must not lock it out.
 TEST_F(SnapshotTest, StartsAnewInTheSameFolder) {
@@ -276,6 +347,77 @@ TEST_F(SnapshotTest, NamesTheFolderThatCannotBe) {
         SnapshotFolder::open(Context(), (folder_.path() / "plain" / "below").string(), 1, {});
     ASSERT_FALSE(folder);
     EXPECT_THAT(folder.error().sentence(), testing::HasSubstr("plain/below"));
+}
+
+// Fills a small file system with one file.
+void fill(const fs::path& path) {
+    std::ofstream file(path);
+    while (file << std::string(1000, 'x') << std::flush) {
+    }
+}
+
+// A child's own mount namespace, with a small file system over the folder.
+bool mount_small(const fs::path& folder) {
+    return !unshare(CLONE_NEWNS) && !mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) &&
+           !mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=200k");
+}
+
+// The disk is full, and the job is restarted: it resumes, says once that nothing can be saved, and
+// saves fail with the reason until there is room. What a dead writer has left is no reason.
+TEST_F(SnapshotTest, ResumesFromAFullDisk) {
+    if (geteuid() != 0) GTEST_SKIP() << "mounting needs root";
+    auto ends = test::run_ranks(1, [&](const Context&) {
+        if (!mount_small(folder_.path())) return 77;
+        auto folder = open(0);
+        if (!try_to_save(folder, 10)) return 1;
+        fill(folder_.path() / "snapshot-000000000020-g0.safetensors.0123.tmp");
+        if (newest(1) != 10 || !warnings_.empty()) return 2;
+        fill(folder_.path() / "filler");
+        auto next = open(2);
+        auto snapshot = next.load_newest();
+        if (!snapshot || !*snapshot || (*snapshot)->manifest.name.step != 10) return 3;
+        if (warnings_.size() != 1 || warnings_[0].find("No space left") == std::string::npos ||
+            warnings_[0].find("goes on from what is there") == std::string::npos)
+            return 4;
+        const auto done = try_to_save(next, 30);
+        if (done || done.error().sentence().find("No space left") == std::string::npos) return 5;
+        if (newest(3) != 10) return 6;
+        // The last to come saves on as soon as it can, and no earlier one.
+        auto last = open(4);
+        if (!last.load_newest()) return 7;
+        fs::remove(folder_.path() / "filler");
+        if (try_to_save(next, 30) || !try_to_save(last, 40)) return 8;
+        return newest(5) == 40 ? 0 : 9;
+    });
+    if (ends == Ends({77})) GTEST_SKIP() << "mounting is not allowed here";
+    EXPECT_EQ(ends, Ends({0}));
+}
+
+// The same in a folder that may only be read, for all ranks.
+TEST_F(SnapshotTest, ResumesFromAFolderThatMayOnlyBeRead) {
+    if (geteuid() != 0) GTEST_SKIP() << "mounting needs root";
+    auto ends = test::run_ranks(2, [&](const Context& context) {
+        if (!mount_small(folder_.path())) return 77;
+        auto folder = open(0);
+        if (!try_to_save(folder, 10)) return 1;
+        const auto remount = [&](unsigned long flags) {
+            return !mount("tmpfs", folder_.path().c_str(), "tmpfs", MS_REMOUNT | flags,
+                          "size=200k");
+        };
+        if (!remount(MS_RDONLY)) return 2;
+        auto store = connect_store(context, std::chrono::seconds(10)).value();
+        auto next = open(1);
+        auto snapshot = resume(context, *store, next, std::chrono::seconds(10));
+        if (!snapshot || !*snapshot || (*snapshot)->manifest.name.step != 10) return 3;
+        if (context.rank.value == 1) return warnings_.empty() ? 0 : 4;
+        if (warnings_.size() != 1 || warnings_[0].find("Read-only") == std::string::npos) return 5;
+        const auto done = try_to_save(next, 20);
+        if (done || done.error().sentence().find("Read-only") == std::string::npos) return 6;
+        if (!remount(0) || !try_to_save(next, 20)) return 7;
+        return newest(2) == 20 ? 0 : 8;
+    });
+    if (ends == Ends({77, 77})) GTEST_SKIP() << "mounting is not allowed here";
+    EXPECT_EQ(ends, Ends({0, 0}));
 }
 
 // All ranks resume from the one that rank 0 has verified, also when a newer one is damaged. Ranks

@@ -1,0 +1,95 @@
+# Puts what a running job seldom uses in places of its own inside a program, so that it takes no memory while nobody uses
+# it (base/system/locked_program.h): gRPC and OpenSSL, of which a job without operators and without a ledger in etcd uses
+# the HMAC of a frame, and what reads the command line, plans and checks.
+#
+# What decides, beats, kills, restarts and serves the workers' store is not among it: that has to go on while the file
+# system below the program hangs.
+#
+# Each is an archive of the linker's line, or ARCHIVE:MEMBER.
+set(DDPRUN_SELDOM_USED
+  libgrpc*.a: libgpr.a: libssl.a: libcrypto.a: libabsl_*.a: libupb.a: libcares.a: libz.a: libre2.a:
+  libaddress_sorting.a: libddprun_etcd_proto.a: libddprun_control_proto.a: libddprun_rendezvous_ledger.a:*etcd*
+  libddprun_launcher_check.a: libddprun_launcher_dry_run.a: libddprun_launcher_options.a: libddprun_launcher_plan.a:
+  libddprun_rendezvous_control.a:tunnel* libddprun_agent_warm.a:bootstrap_files* libddprun_agent_host.a:topology*
+  libddprun_agent_stacks.a:python_* libddprun_agent_stacks.a:elf_*
+  libddprun_launcher_job.a:job_config* libddprun_launcher_job.a:mpi_library* libddprun_launcher_job.a:program_check*
+  # Extensions of messages, which ours have none of.
+  libprotobuf-lite.a:extension_set*
+  # Texts of wide characters, money, dates and other languages, and names of types.
+  libstdc++.a:*wlocale* libstdc++.a:cow-* libstdc++.a:*shim_facets* libstdc++.a:monetary* libstdc++.a:messages_*
+  libstdc++.a:*_cow.o libstdc++.a:time_members* libstdc++.a:*codecvt* libstdc++.a:wstring* libstdc++.a:cp-demangle*
+  libstdc++.a:floating_* libc.a:*wc* libc.a:*wf* libc.a:wgenops* libc.a:vfscanf* libc.a:gconv* libc.a:strptime*
+  libc.a:strtof* libc.a:strtold* libc.a:printf_fphex* libc.a:*xfrm* libc.a:*coll* libc.a:*msgcat* libc.a:dcigettext*
+  libc.a:plural*
+  # Name servers and users, which children of ddprun ask for, and shared libraries, which it has none of.
+  libc.a:getaddrinfo* libc.a:getnameinfo* libc.a:gethst* libc.a:getsrv* libc.a:idna* libc.a:res_* libc.a:dns-*
+  libc.a:nscd_* libc.a:nss_* libc.a:files-* libc.a:sgets* libc.a:fgetgr* libc.a:fgetpw* libc.a:dl-load*
+  libc.a:dl-reloc* libc.a:dl-open* libc.a:dl-close* libc.a:dl-deps* libc.a:dl-lookup* libc.a:dl-version*
+  libc.a:dl-cache* libc.a:dl-profile* libc.a:dl-trampoline*)
+
+# The linker script with these places. GNU ld adds it to its own.
+function(ddprun_seldom_used_script file)
+  foreach(kind text rodata eh_frame gcc_except_table)
+    set(inputs "")
+    foreach(library ${DDPRUN_SELDOM_USED})
+      string(APPEND inputs "    KEEP(*${library}(.${kind} .${kind}.*))\n")
+    endforeach()
+    if(NOT kind STREQUAL eh_frame)  # its parts name what they are for, and go with it
+      string(REGEX REPLACE "KEEP\\(([^\n]*)\\)\n" "\\1\n" inputs "${inputs}")
+    endif()
+    if(kind STREQUAL text)  # what runs once, at the start, lies together
+      string(REPLACE "(.text .text.*)" "(.text.startup .text.startup.*)" first "${inputs}")
+      string(PREPEND inputs "${first}")
+    endif()
+    set(${kind} "${inputs}")
+  endforeach()
+  file(CONFIGURE OUTPUT ${file} @ONLY CONTENT "SECTIONS {
+  .text.seldom : {
+    ddprun_seldom_code_begin = .;
+${text}    ddprun_seldom_code_end = .;
+  }
+}
+INSERT BEFORE .text;
+SECTIONS {
+  .rodata.seldom : {
+    ddprun_seldom_constants_begin = .;
+${rodata}  }
+  .eh_frame.seldom : {
+${eh_frame}  }
+  .gcc_except_table.seldom : {
+${gcc_except_table}    ddprun_seldom_constants_end = .;
+  }
+}
+INSERT AFTER .rodata;
+")
+endfunction()
+
+# The rooms so far, without those above, from the top down.
+function(ddprun_always_used result)
+  get_property(rooms GLOBAL PROPERTY DDPRUN_ROOMS)
+  set(libraries "")
+  foreach(room ${rooms})
+    string(REGEX REPLACE "=.*" "" path ${room})
+    ddprun_room_target(library ${path})
+    get_target_property(type ${library} TYPE)
+    if(type STREQUAL STATIC_LIBRARY AND NOT "lib${library}.a:" IN_LIST DDPRUN_SELDOM_USED
+        AND NOT path MATCHES "^(launcher/(ctl|page)|rendezvous/daemon)$")
+      list(PREPEND libraries ${library})
+    endif()
+  endforeach()
+  set(${result} ${libraries} PARENT_SCOPE)
+endfunction()
+
+# Links a program statically, with these places where the linker can make them.
+function(ddprun_link_static_and_ordered target)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    target_link_options(${target} PRIVATE -static)
+    return()
+  endif()
+  set(script ${CMAKE_BINARY_DIR}/seldom_used.ld)
+  ddprun_seldom_used_script(${script})
+  # With g++'s own -static the first exception has all tables of the program read and sorted. Without it g++ takes the
+  # start files of other programs, and the linker writes an index.
+  target_link_options(${target} PRIVATE -no-pie -static-libgcc -Wl,-static,--eh-frame-hdr,-T,${script})
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${script})
+endfunction()
