@@ -50,6 +50,12 @@ crashed=$(job crashed --crash-at-step 130)
 [[ -n $calm && $calm == "$crashed" ]] || { echo "$name: resumed with other bits: $calm, $crashed"; exit 1; }
 echo "$name: train, a crash and a resume: $calm, bit-equal"
 
+# The same of the small GPT, whose snapshots are copied beside its steps, too.
+"$build/bin/ddprun" --standalone --nproc-per-node="$count" --max-restarts=1 "$build/bin/gpt" --backend nccl --steps 60 \
+    --snapshot-every 10 --snapshot-dir "$work/small" --sample 0 --crash-at-step 45 >"$work/small.log" 2>&1 &&
+    grep -q 'resumed from' "$work/small.log" || { cat "$work/small.log"; exit 1; }
+echo "$name: gpt, a crash and a resume: $(grep -o 'validation=.* checksum=.*' "$work/small.log" | tail -n 1)"
+
 # The GPT with 124 M parameters in bfloat16, two backward passes a step, and its twin where PyTorch has a GPU.
 speed() {
     local what=$1; shift

@@ -155,7 +155,7 @@ Metadata TrainingRun::words_now() const {
     return words;
 }
 
-// save() only copies, on a GPU not even that before it returns; a thread writes the files, each rank
+// save() only copies, from a GPU even after it has returned; a thread writes the files, each rank
 // its share.
 void TrainingRun::save() {
     being_saved_.push_back(or_throw(state_of(*module_, optimizer_)));

@@ -16,7 +16,7 @@ import threading
 import time
 from pathlib import Path
 
-from report import collect, main
+from report import Row, collect, main
 from restart_gap import server_is_prepared
 from subjects import DDPRUN, PYTHON, note
 from workplace import HERE, descendants, folder, memory_kib, start, stop, wait_until
@@ -26,6 +26,7 @@ EXAMPLES = HERE.parent.parent / "examples"
 BIN = Path(DDPRUN).parent
 COLD, WARM, TORCHRUN = "Python, ddprun cold", "Python, ddprun warm", "Python, torchrun"
 RAW, LIBTORCH = "C++", "C++ with libtorch"
+ALONE, STEPS = "libtorch alone", "a step and a half"  # limits of the two above (goals.py)
 # What each subject runs: a program of build/bin, or a script; and what of examples/ a reader has to read for it.
 RUN = ["torch/training_run.*"]
 PROGRAMS = {
@@ -80,6 +81,22 @@ def workers(launcher):
         if rank := re.search(rb"(?:^|\0)RANK=(\d+)\0", environment):
             found.setdefault(int(rank[1]), pid)
     return found
+
+
+def loaded(model):
+    """Until all ranks' programs with libtorch have been loaded at once, and end without having done anything."""
+    begun = time.monotonic()
+    ranks = [start([BIN / PROGRAMS[model][LIBTORCH][0], "--help"], stdout=subprocess.DEVNULL) for _ in range(RANKS)]
+    if any([rank.wait(60) for rank in ranks]):
+        raise RuntimeError("--help failed")
+    return {"launch to first step (s)": time.monotonic() - begun}
+
+
+def with_limits(rows, model):
+    """The rows, and one for the least that lies between a kill and the next step: of the program's own steps."""
+    steps = [row for row in rows if row.measure == f"{model}, a step (ms)" and row.subject == RAW]
+    return rows + [Row(f"{model}, kill to next step (s)", STEPS, [1.5 * ms / 1000 for ms in row.numbers()], TORCHRUN)
+                   for row in steps]
 
 
 def one_job(model, name):
@@ -154,8 +171,12 @@ def measure(options):
     os.environ["XDG_CACHE_HOME"] = str(folder())
     rows = []
     for model in getattr(options, "models", "gpt" if options.quick else "gpt,mnist").split(","):
-        rows += collect(f"{model},", present(model, options.subjects), options.repeats,
-                        lambda name: one_job(model, name), peer=TORCHRUN)
+        names = present(model, options.subjects)
+        if LIBTORCH in names:
+            names.append(ALONE)
+        found = collect(f"{model},", names, options.repeats,
+                        lambda name: loaded(model) if name == ALONE else one_job(model, name), peer=TORCHRUN)
+        rows += with_limits(found, model)
     return rows
 
 

@@ -19,6 +19,7 @@ from workplace import descendants, finish, folder, start, wait_until
 
 RANKS = int(os.environ.get("RANKS", "4"))
 SUBJECTS = ["torchrun", "ddprun cold", "ddprun warm", "ddprun warm from the start"]
+QUICK_SUBJECTS = ["torchrun", "ddprun warm"]
 WARM = {"ddprun cold": "off", "ddprun warm": "auto", "ddprun warm from the start": "always"}
 # What a rank has done when it notes the time: the ends of a restart's phases, in their order.
 PHASES = ["script", "imports", "process group", "model", "first step"]
@@ -156,7 +157,7 @@ def measure(options):
     os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"  # else some of torchrun's restarts fail
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     os.environ["XDG_CACHE_HOME"] = str(folder())  # what jobs remember for the next one
-    names = [each for each in SUBJECTS[:3 if options.quick else 4] if each.split()[0] in options.subjects]
+    names = [each for each in (QUICK_SUBJECTS if options.quick else SUBJECTS) if each.split()[0] in options.subjects]
     return collect("restart gap,", names, options.repeats, one_job)
 
 

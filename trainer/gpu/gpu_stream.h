@@ -44,6 +44,9 @@ class OwnGpuStream {
 
 // A point that a stream has been brought to. Copies are the same point. An event that was recorded
 // while its stream was captured belongs to the graph: only before() may be called then.
+//
+// CUDA's events behind them are used again and never given back: of each GPU as many stay as were
+// in use at one time, some for each bucket and call in flight.
 class GpuEvent {
   public:
     // The point that the work given to `stream` so far will have reached.

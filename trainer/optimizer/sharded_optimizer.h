@@ -50,8 +50,8 @@ namespace ddprun::trainer {
 
 class ShardedOptimizer {
   public:
-    // All ranks call it, as GradientReducer::make(), with the same rule (else: refused). `options.hook` must be
-    // empty: the buckets travel by the optimizer's own hook.
+    // All ranks call it, as GradientReducer::make(), with the same rule (else: refused).
+    // `options.hook` must be empty: the buckets travel by the optimizer's own hook.
     static Result<std::unique_ptr<ShardedOptimizer>> make(ProcessGroup& group,
                                                           std::vector<NamedBuffer> parameters,
                                                           const OptimizerRule& rule,

@@ -214,6 +214,13 @@ Result<void> make_first(const std::string& path) {
 
 namespace {
 
+// Not to wait: something else than a file may have the name, and a pipe would wait for its writer.
+constexpr int kRead = O_RDONLY | O_NONBLOCK;
+
+// Manifests and records are far smaller, also those of a snapshot of many terabytes. Something else
+// may be larger than the memory.
+constexpr std::uint64_t kMostText = std::uint64_t{1} << 30;
+
 // The size of a plain file that was opened for reading; -1: the open has failed.
 Result<std::uint64_t> size_of_open(int file, const std::string& path) {
     if (file < 0) return system_error("cannot open", path, errno);
@@ -226,13 +233,13 @@ Result<std::uint64_t> size_of_open(int file, const std::string& path) {
 }  // namespace
 
 Result<std::uint64_t> size_of_file(const std::string& path) {
-    return size_of_open(Descriptor(path, O_RDONLY).get(), path);
+    return size_of_open(Descriptor(path, kRead).get(), path);
 }
 
 namespace {
 
 Result<MappedFile> mapped(const std::string& path, int (PageBuffer::*map)(int, std::size_t)) {
-    MappedFile made{UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), {}};
+    MappedFile made{UniqueFd(::open(path.c_str(), kRead | O_CLOEXEC)), {}};
     auto bytes = size_of_open(made.file.get(), path);
     if (!bytes) return bytes.error();
     const int problem = (made.pages.*map)(made.file.get(), static_cast<std::size_t>(*bytes));
@@ -257,9 +264,10 @@ Result<void> write_durably(const std::string& path, const std::string& text, Old
 }
 
 Result<std::string> read_text(const std::string& path) {
-    Descriptor file(path, O_RDONLY);
+    Descriptor file(path, kRead);
     auto bytes = size_of_open(file.get(), path);
     if (!bytes) return bytes.error();
+    if (*bytes > kMostText) return system_error("cannot read", path, EFBIG);
     std::string text(static_cast<std::size_t>(*bytes), '\0');
     std::size_t have = 0;
     // read() may return less than asked. 0 means that the file has become shorter meanwhile.

@@ -17,7 +17,9 @@ namespace ddprun::trainer {
 // The same tensors for save().
 std::vector<TensorView> views_of(const std::vector<Tensor>& tensors);
 
-// Copies to GPU memory. A build without CUDA returns an error from it.
+// Copies to GPU memory, and returns when the bytes are there. It comes after what is on the legacy
+// stream only: non-blocking streams must not use the memory meanwhile. A build without CUDA returns
+// an error from it.
 decltype(LoadOptions::copy) copy_to_gpu();
 
 // Fills the tensors from a snapshot, also slices from other slices. Before anything is copied,

@@ -79,8 +79,8 @@ class SnapshotFolder {
                                        Warn warn, std::string base = {});
 
     // Writes the tensors, then the manifest, and then removes older snapshots. `file_bytes`: see
-    // plan_files(). Slices are for a SnapshotWriter. Errors: unavailable, usage, closed; refused, if
-    // the folder has a snapshot of more steps that loads: a restart would resume from that one.
+    // plan_files(). Slices are for a SnapshotWriter. Errors: unavailable, usage, closed; refused,
+    // if the folder has a snapshot of more steps that loads: a restart would resume from that one.
     // After an error all older snapshots remain, also one of the same step.
     Result<void> save(std::int64_t step, const std::vector<TensorView>& tensors,
                       const Metadata& metadata, std::uint64_t file_bytes = kFileBytes);
@@ -110,8 +110,8 @@ class SnapshotFolder {
     Generation generation() const { return generation_; }
     const std::string& folder() const { return folder_; }
 
-    // Removes all snapshots of more than `step` steps, for a training that goes back to an older one
-    // on purpose. Rank 0 calls it before resume(). Takes the folder over. Errors: unavailable,
+    // Removes all snapshots of more than `step` steps, for a training that goes back to an older
+    // one on purpose. Rank 0 calls it before resume(). Takes the folder over. Errors: unavailable,
     // closed.
     Result<void> give_up_after(std::int64_t step);
 

@@ -13,6 +13,7 @@ using Json = nlohmann::json;
 
 // Raised with each incompatible change of the fields.
 constexpr int kFormat = 3;
+constexpr int kDepth = 8;       // of objects and lists in each other; ours have four
 constexpr int kWithSlices = 4;  // the same, and files of slices: readers of 3 would miss them
 
 // The text whose checksum is taken. The keys are sorted and the numbers are integers, so equal
@@ -34,8 +35,10 @@ std::string sealed(Json json, int format = kFormat) {
 
 // Checks what sealed() added. `what` is the subject of the messages.
 Result<Json> unsealed(const std::string& text, const char* what) {
-    // Without exceptions: a text that is no JSON gives a value that is no object.
-    Json json = Json::parse(text, nullptr, false);
+    // Without exceptions: a text that is no JSON gives a value that is no object. What is nested
+    // deeper than ours is dropped: dump() would need a stack as deep.
+    const auto shallow = [](int depth, Json::parse_event_t, Json&) { return depth < kDepth; };
+    Json json = Json::parse(text, shallow, false);
     if (!json.is_object() || !json.contains("checksum") || !json["checksum"].is_string()) {
         return Error(ErrorCode::malformed, std::string(what) + " is not complete");
     }

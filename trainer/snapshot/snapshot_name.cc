@@ -16,6 +16,7 @@ constexpr std::string_view kIndex = ".safetensors.index.json";
 constexpr std::string_view kTemporary = ".tmp";
 // Leading zeros make `ls` list snapshots in the order of their steps.
 constexpr std::size_t kDigits = 12;
+constexpr std::int64_t kMostTurns = 999'999'999'999;
 
 // A number without sign and without anything behind it.
 std::optional<std::int64_t> whole_number(std::string_view text) {
@@ -153,8 +154,8 @@ std::optional<std::int64_t> parse_record_name(std::string_view file) {
     if (!file.starts_with(kRecord) || !file.ends_with(kJson)) return std::nullopt;
     auto turn =
         whole_number(file.substr(kRecord.size(), file.size() - kRecord.size() - kJson.size()));
-    // As with manifests, only the spelling that we write.
-    if (!turn || *turn < 1 || record_name(*turn) != file) return std::nullopt;
+    // As with manifests, only the spelling that we write; and there must be room for later turns.
+    if (!turn || *turn < 1 || *turn > kMostTurns || record_name(*turn) != file) return std::nullopt;
     return turn;
 }
 

@@ -142,8 +142,7 @@ Error SnapshotFolder::reason_of(const Error& failure) const {
     return ours ? failure : ours.error();
 }
 
-// `files` is the list from which this loader chose: a file that appeared later may belong to a later
-// loader.
+// `files` is the list from which this loader chose: what appeared later may be a later loader's.
 void SnapshotFolder::remove_older_records(const std::vector<std::string>& files) const {
     for (const auto& file : files) {
         const auto turn = parse_record_name(file);

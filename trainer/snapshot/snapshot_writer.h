@@ -1,7 +1,8 @@
 // SnapshotWriter: saves snapshots while the training goes on. Each rank writes its share of the
 // files.
 //
-// save() copies this rank's share into memory that was allocated before, and returns. A thread
+// save() copies this rank's share into memory that was allocated before, and returns; from a GPU
+// (WriterOptions::gpu) it returns while the copies go on beside the program's stream. A thread
 // writes it to disk and reports to rank 0 through the store. Rank 0 writes the manifest when all
 // files are on disk. Two snapshots may be in progress; the third save() waits for the first.
 //

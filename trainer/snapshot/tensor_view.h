@@ -1,5 +1,5 @@
-// TensorView: a tensor, or a slice of one, as it is saved: its name, type and shape, where it lies in
-// the whole, and its bytes. Pure.
+// TensorView: a tensor, or a slice of one, as it is saved: name, type and shape, its place in the
+// whole, and its bytes. Pure.
 #pragma once
 
 #include <cstddef>

@@ -323,8 +323,8 @@ int steps_until(GroupRank& me, int first, float rate, double clip, const std::st
     return shared.optimizer->wait() ? 0 : -3;
 }
 
-// Rates and limits that differ in the first step, in a later one, and in one alone that is long over
-// when the ranks compare.
+// Rates and limits that differ from the first step on, or from a later one, after which the ranks
+// do not compare at once.
 TEST(ShardedOptimizer, FindsRanksThatMakeOtherSteps) {
     EXPECT_EQ(run_ranks(2,
                         [](const Context& context) {

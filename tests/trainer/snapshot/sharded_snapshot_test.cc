@@ -294,7 +294,8 @@ TEST(ShardedSnapshot, IsRefusedWithAGap) {
         [](Part& w) {
             return slice_of("w", {8, 4}, {5, 0}, {3, 4}, std::span(w.values).first(12));
         },
-        "tensor \"w\": no rank brings the element [4, 0]: all slices together have 28 elements, and "
+        "tensor \"w\": no rank brings the element [4, 0]: all slices together have 28 elements, "
+        "and "
         "the whole (F32 [8, 4]) has 32");
 }
 
