@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include "trainer/torch/scalar_types.h"
 
@@ -28,15 +29,18 @@ NamedTensors tensors_of(const torch::nn::Module& module) {
     return all;
 }
 
-// The key of a parameter in Optimizer::state(): a pointer, in 1.13 its number as text.
+// The key of a parameter in Optimizer::state(): a pointer, in 1.13 as a stream writes it.
 template <class Map>
 auto key_of(const Map&, const Tensor& parameter) {
     using Key = typename Map::key_type;
     void* place = parameter.unsafeGetTensorImpl();
-    if constexpr (std::is_pointer_v<Key>)
+    if constexpr (std::is_pointer_v<Key>) {
         return place;
-    else
-        return Key(std::to_string(reinterpret_cast<std::uintptr_t>(place)));
+    } else {
+        std::ostringstream text;
+        text << place;
+        return Key(text.str());
+    }
 }
 
 // What an optimizer keeps for one parameter, under Python's names. `step` is Adam's count, which is
