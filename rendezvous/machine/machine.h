@@ -45,7 +45,7 @@ class Machine {
     Effects step(Time now, const Event& event);
     Time next_deadline() const;  // call with a Tick no later than this; kNever: no need
     bool leads() const;  // that is, it is not dormant; cheap, since each caller causes the question
-    // Both go over all nodes, so they are made only when somebody asks. The status is for operators.
+    // Both go over all nodes: only for somebody who asks. The status is for operators.
     Snapshot snapshot() const;
     JobStatus status(Time now) const;
     const GenerationFacts& facts() const;

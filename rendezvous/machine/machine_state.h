@@ -226,7 +226,7 @@ struct MachineState {
     void watch_for_standstill(Time now);
     void watch_for_straggler(Time now);
     bool standing_is_hang(Time now) const;
-    std::optional<std::vector<RankStill>> standing_still() const;
+    std::optional<std::vector<RankStill>> look_at_members();
     void ask_where(Time now);
     void ask_members(const std::map<NodeId, std::vector<int>>& ranks);
     void end_standing(Time now, const std::string& line);

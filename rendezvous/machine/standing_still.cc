@@ -7,9 +7,11 @@ namespace ddprun::rendezvous {
 
 // The first member any of whose workers moves ends the search: in a job that trains, that is the
 // first one. Nothing: what all members do is not known, since one has not been heard.
-std::optional<std::vector<RankStill>> MachineState::standing_still() const {
+std::optional<std::vector<RankStill>> MachineState::look_at_members() {
     std::vector<RankStill> ranks;
+    std::size_t met = 0;
     for (const Member& member : held()->assignment.members) {
+        standstill.met(++met);
         const NodeState* node = roster.find(member.node);
         if (!node || !node->connected() || node->beat.running != newest()) return std::nullopt;
         if (node->beat.still.empty()) return std::vector<RankStill>();
@@ -24,12 +26,14 @@ std::optional<std::vector<RankStill>> MachineState::standing_still() const {
 
 void MachineState::watch_for_standstill(Time now) {
     if (!holding() || stop.is_under_way()) return standstill.forget();
-    const auto ranks = standing_still();
-    // A link that is made anew moves nobody.
-    if (!ranks) return;
     const int world_size = held()->assignment.world_size;
-    if (const auto over = standstill.judged(now, judge_standstill(*ranks, world_size)))
-        note(Note::Level::info, *over);
+    if (standstill.looks()) {
+        const auto ranks = look_at_members();
+        // A link that is made anew moves nobody.
+        if (!ranks) return;
+        if (const auto over = standstill.judged(now, judge_standstill(*ranks, world_size)))
+            note(Note::Level::info, *over);
+    }
     const bool hangs = standing_is_hang(now);
     if (standstill.is_due(hangs)) ask_where(now);
     if (!standstill.asks()) return;

@@ -41,6 +41,12 @@ void StandstillWatch::forget() {
     longest_ = longest;
 }
 
+bool StandstillWatch::looks() {
+    if (events_left_out_ == 0) return true;
+    --events_left_out_;
+    return false;
+}
+
 std::optional<std::string> StandstillWatch::judged(Time now,
                                                    const std::optional<Standstill>& found) {
     const std::optional<Standstill> before = std::exchange(found_, found);

@@ -16,6 +16,7 @@
 // Pure; owned by the rendezvous machine.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <optional>
@@ -33,6 +34,12 @@ class StandstillWatch {
   public:
     // Another generation has begun, or this one is over. What was learnt stays.
     void forget();
+
+    // Whether this event asks for a look at the members. One that met many is followed by an eighth
+    // as many events without: else each Beat of a large job that stands still costs as much as all
+    // its nodes.
+    bool looks();
+    void met(std::size_t members) { events_left_out_ = members / 8; }
 
     // What is judged now. Returns a line when a standstill that was told has ended by itself.
     std::optional<std::string> judged(Time now, const std::optional<Standstill>& found);
@@ -69,6 +76,7 @@ class StandstillWatch {
     };
     std::optional<std::string> settle(Time now);
 
+    std::size_t events_left_out_ = 0;  // before the next look
     std::optional<Standstill> found_;
     std::optional<Over> over_;
     Duration told_{};   // how long it had lasted when it was said; 0: it was not

@@ -130,8 +130,8 @@ def model_goals():
                                         ("mnist", "C++ with libtorch", 1.0, 1 / 5)):
         torch = subject != "C++"
         yield Goal(f"{model}, a step (ms)", step, python, subject, reason=STEP, limit="Python, ddprun cold")
-        yield Goal(f"{model}, launch to first step (s)", 1 / 20, python, subject, reason=LIBTORCH if torch else FIRST_STEP,
-                   limit="libtorch alone" if torch else "")
+        yield Goal(f"{model}, launch to first step (s)", 1 / 20, python, subject,
+                   reason=LIBTORCH if torch else FIRST_STEP, limit="libtorch alone" if torch else "")
         yield Goal(f"{model}, kill to next step (s)", crash, python, subject, reason="" if torch else HALF_A_STEP,
                    limit="" if torch else "a step and a half")
 

@@ -54,7 +54,7 @@ TEST(MasterPort, HoldsThePortAndItsNeighbours) {
     }
 }
 
-// A network of this thread's own, with loopback, in which the kernel gives clients nearly all ports.
+// A network of this thread's own, with loopback, whose clients get nearly all ports.
 bool enter_network_of_clients() {
     if (::unshare(CLONE_NEWNET) != 0) return false;
     const UniqueFd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));

@@ -53,6 +53,21 @@ std::optional<std::string> judged(StandstillWatch& watch, const std::optional<St
     return watch.judged(at(now), found);
 }
 
+// The events of 1,024 nodes that stand still must not look at all of them each. Two nodes are looked
+// at each time.
+TEST(StandstillWatch, LooksLessOftenAtManyMembers) {
+    StandstillWatch watch;
+    for (const std::size_t members : {2U, 1024U}) {
+        EXPECT_TRUE(watch.looks());
+        watch.met(members);
+        for (std::size_t event = 0; event < members / 8; ++event) EXPECT_FALSE(watch.looks());
+    }
+    EXPECT_TRUE(watch.looks());
+    watch.met(1024);
+    watch.forget();  // another generation
+    EXPECT_TRUE(watch.looks());
+}
+
 TEST(StandstillWatch, IsToldAfterFifteenSeconds) {
     StandstillWatch watch;
     EXPECT_EQ(judged(watch, standstill(14)), std::nullopt);
