@@ -1,6 +1,8 @@
 // Finds or begins the folder of a job's ledger, and passes reads and creates to the file thread.
 #include "rendezvous/ledger/ledger_directory.h"
 
+#include <malloc.h>
+
 #include <memory>
 #include <optional>
 #include <utility>
@@ -12,6 +14,12 @@ namespace ddprun::rendezvous {
 namespace {
 
 constexpr int kOpenTries = 20;  // other processes may move the folder at the same time
+// Entries of so many generations take so much memory that it goes back to the kernel after a read.
+constexpr std::size_t kMany = 100;
+
+void give_back_memory(FileThread& files) {
+    files.post([] { ::malloc_trim(0); });
+}
 
 // What the file thread found out. The notes are logged later, on the loop.
 struct Opened {
@@ -19,6 +27,7 @@ struct Opened {
     std::string folder;
     std::vector<Note> notes;
     bool follows_end = false;  // a finished ledger of this command was set aside
+    bool read_many = false;
 
     void say(std::string sentence) {
         notes.push_back({Note::Level::info, "ledger folder " + folder + " " + std::move(sentence)});
@@ -55,6 +64,7 @@ bool take(Opened& opened, const std::string& path, const LedgerOwner& owner) {
     opened.claim = claim_folder(opened.folder, owner.command_digest);
     if (!opened.claim) return false;
     const FolderEntries entries = read_entries(opened.folder, opened.claim->mark, EntryNumber{0});
+    opened.read_many |= entries.whole.size() > kMany;
     // Moved away just now.
     if (entries.fault && entries.fault->code() == ErrorCode::not_found) return false;
     switch (decide_use(*opened.claim, entries.whole, entries.fault.has_value(), owner)) {
@@ -148,8 +158,12 @@ void LedgerDirectory::read(EntryNumber from, ReadDone done) {
             if (entries.fault) return *entries.fault;
             return std::move(entries.whole);
         },
-        [alive = std::weak_ptr(alive_), done = std::move(done)](Entries& entries) {
-            if (!alive.expired()) done(std::move(entries));
+        [this, alive = std::weak_ptr(alive_), done = std::move(done)](Entries& entries) {
+            if (alive.expired()) return;
+            const bool many = entries && entries->size() > kMany;
+            done(std::move(entries));
+            // The next read comes when another leader is lost, perhaps in weeks.
+            if (many && !alive.expired()) give_back_memory(files_);
         });
 }
 
@@ -183,6 +197,7 @@ void open_ledger_directory(std::string path, LedgerOwner owner, FileThread& file
         },
         [&files, log = std::move(log), done = std::move(opened)](Opened& result) {
             for (const Note& note : result.notes) log(note);
+            if (result.read_many) give_back_memory(files);
             if (!result.claim) return done(result.claim.error());
             done(std::unique_ptr<Ledger>(std::make_unique<LedgerDirectory>(
                 result.folder, result.claim->mark, files, result.follows_end)));
