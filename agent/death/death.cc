@@ -27,8 +27,8 @@ std::vector<std::string> remarks_of(const DeathFacts& facts, bool cut_short) {
     std::vector<std::string> remarks;
     if (cut_short)
         remarks.push_back(
-            "it had failed and was about to end when the stop reached it: counted as "
-            "exit code 1");
+            "it had failed and was about to end when the stop reached it: counted as exit code " +
+            std::to_string(facts.error_code));
     if (!facts.error_problem.empty()) remarks.push_back(facts.error_problem);
     if (facts.status.core && !facts.core_place.empty())
         remarks.push_back("core dump: " + facts.core_place);
@@ -44,11 +44,11 @@ std::vector<std::string> remarks_of(const DeathFacts& facts, bool cut_short) {
 Death judge_death(DeathFacts facts) {
     const bool accounted = was_written_in_life(facts);
     // The worker had failed and written so before our stop reached it, and was then killed by our
-    // signal. The failure is its own, so it counts as exit code 1 (what a Python program with an
-    // exception returns) and not as "killed by us".
+    // signal. The failure is its own, so it counts as the exit code that was on its way, and not
+    // as "killed by us".
     const bool cut_short = facts.stopped && accounted && *facts.error_written < *facts.stopped &&
                            facts.status.signal != 0;
-    if (cut_short) facts.status = {.code = 1, .signal = 0, .core = false};
+    if (cut_short) facts.status = {.code = facts.error_code, .signal = 0, .core = false};
     Death death;
     // An early error file moves the death forward in time, but only for a worker that failed.
     death.at = accounted && facts.status.failed() ? *facts.error_written : facts.reaped;

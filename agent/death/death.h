@@ -4,7 +4,7 @@
 // a destructor closes its connections, other workers notice and fail, and they may exit before it.
 // So if the worker left an error file, the time of this file counts, provided that it is within the
 // worker's life. For the same reason, a worker that had failed but was killed by our stop before it
-// could exit counts as failed by itself, with exit code 1.
+// could exit counts as failed by itself, with the exit code that the file tells; else 1.
 #pragma once
 
 #include <optional>
@@ -30,6 +30,7 @@ struct DeathFacts {
     std::string sent_signal;
 
     std::string error;          // last line of the message in its error file
+    int error_code = 1;         // with which it was about to end, as that file says
     std::string error_problem;  // what is wrong with that file: "error file … is not JSON"
     std::string error_file;     // its path, if it exists and stays after the job
     std::optional<Time> error_written;  // when it was written

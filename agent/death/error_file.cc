@@ -69,7 +69,8 @@ ErrorFile read_error_file(const std::string& path) {
     if (!account)
         return problem(account.error().sentence() +
                        full_file_system(file->get(), path, info.st_dev));
-    found.error = *account;
+    found.error = account->error;
+    found.exit_code = account->exit_code;
     const Duration written =
         std::chrono::seconds{info.st_mtim.tv_sec} + std::chrono::nanoseconds{info.st_mtim.tv_nsec};
     // Converts the file's time of day to our clock by its age. This is wrong if somebody sets the

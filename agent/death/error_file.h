@@ -15,6 +15,7 @@ namespace ddprun::agent {
 struct ErrorFile {
     bool there = false;             // the file exists
     std::string error;              // last line of its message
+    int exit_code = 1;              // with which the worker was about to end
     std::string problem;            // what is wrong with it: "error file … is not JSON"
     std::optional<Time> written{};  // when it was written, on our clock
 };

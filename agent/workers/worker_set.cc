@@ -297,6 +297,7 @@ void WorkerSet::read_account(const Worker& worker, DeathFacts facts) {
         facts.error = found.error;
         facts.error_problem = found.problem;
         facts.error_written = found.written;
+        facts.error_code = found.exit_code;
         if (found.there && folder_.stays()) facts.error_file = path;
         tell(index, std::move(facts));
         // tell() may have led to the end of this object.

@@ -16,8 +16,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto account = ddprun::agent::read_error_account(
         std::string_view(reinterpret_cast<const char*>(data), size));
     if (account) {
-        require(account->size() <= 1000);
-        require(account->find('\n') == std::string::npos);
+        require(account->error.size() <= 1000);
+        require(account->exit_code > 0 && account->exit_code < 256);
+        require(account->error.find('\n') == std::string::npos);
     } else {
         require(account.error().code() == ddprun::ErrorCode::malformed);
         require(!account.error().sentence().empty());

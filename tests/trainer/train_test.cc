@@ -351,7 +351,8 @@ TEST(Train, LeavesAnErrorFile) {
     unsetenv("TORCHELASTIC_ERROR_FILE");
     EXPECT_THAT(test::read_all(account),
                 testing::AllOf(HasSubstr("\"message\":{\"message\":\"not_found: "),
-                               HasSubstr("nowhere.csv"), HasSubstr("\"timestamp\"")));
+                               HasSubstr("nowhere.csv"), HasSubstr("\"timestamp\""),
+                               HasSubstr("\"errorCode\":1}")));
 }
 
 }  // namespace

@@ -10,13 +10,21 @@
 
 namespace ddprun::trainer {
 
+namespace {
+
+int exit_code_of(const Error& error) { return error.code() == ErrorCode::usage ? kUsageCode : 1; }
+
+}  // namespace
+
 std::string error_file_text(const Error& error, long when) {
     // The fields are those that PyTorch's record() writes for a Python exception. There is no
-    // Python stack here, so that field is empty.
+    // Python stack here, so that field is empty. errorCode is torchrun's own addition: a process
+    // that is killed before it has ended counts with this code.
     const nlohmann::ordered_json json{
         {"message",
          {{"message", std::string(to_string(error.code())) + ": " + error.sentence()},
-          {"extraInfo", {{"py_callstack", ""}, {"timestamp", std::to_string(when)}}}}}};
+          {"extraInfo", {{"py_callstack", ""}, {"timestamp", std::to_string(when)}}},
+          {"errorCode", exit_code_of(error)}}}};
     // `replace`: a sentence may quote bytes that are not UTF-8. They must not make dump() throw.
     return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
@@ -25,7 +33,7 @@ int report_error(const Error& error) {
     const char* path = std::getenv("TORCHELASTIC_ERROR_FILE");
     // Without a check of the result: the worker ends with its error in any case.
     if (path && *path) std::ofstream(path) << error_file_text(error, std::time(nullptr));
-    return error.code() == ErrorCode::usage ? kUsageCode : 1;
+    return exit_code_of(error);
 }
 
 }  // namespace ddprun::trainer

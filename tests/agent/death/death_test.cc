@@ -68,6 +68,10 @@ TEST(Death, OneThatTheStopCutShortHasFailedByItself) {
     EXPECT_EQ(death.outcome.exit_code, 1);
     EXPECT_EQ(death.outcome.signal, 0);
     EXPECT_THAT(death.outcome.remarks, ElementsAre(HasSubstr("counted as exit code 1")));
+    // Two ranks with a wrong argument: the first stops the second, which was to end with 2, too.
+    cut.error_code = 2;
+    EXPECT_EQ(judge_death(cut).outcome.exit_code, 2);
+    EXPECT_THAT(judge_death(cut).outcome.remarks, ElementsAre(HasSubstr("counted as exit code 2")));
     // An error file that is younger than the stop describes what the stop caused: the signal stays.
     cut.error_written = at(19);
     EXPECT_EQ(judge_death(cut).outcome.signal, 15);

@@ -16,18 +16,32 @@ using testing::HasSubstr;
 // The nested form is what torchrun's @record writes; its message is a whole Python traceback, whose
 // last line has the exception. Blank space behind that line must not hide it.
 TEST(ErrorAccount, IsTheLastLineOfWhatRecordWrites) {
-    EXPECT_EQ(*read_error_account(R"({"message": {"message": "ValueError: a\nb: c\n ",
-        "extraInfo": {"py_callstack": "x", "timestamp": "1"}}})"),
+    EXPECT_EQ(read_error_account(R"({"message": {"message": "ValueError: a\nb: c\n ",
+        "extraInfo": {"py_callstack": "x", "timestamp": "1"}}})")
+                  ->error,
               "b: c");
-    EXPECT_EQ(*read_error_account(R"({"message": "plain", "timestamp": 1})"), "plain");
-    EXPECT_EQ(*read_error_account(R"({"message": ""})"), "");
+    EXPECT_EQ(read_error_account(R"({"message": "plain", "timestamp": 1})")->error, "plain");
+    EXPECT_EQ(read_error_account(R"({"message": ""})")->error, "");
+}
+
+// The trainer tells its exit code. Most files have none, and the worker may write any.
+TEST(ErrorAccount, MayTellTheExitCode) {
+    const auto code_of = [](const std::string& code) {
+        return read_error_account(R"({"message": {"message": "usage", "errorCode": )" + code + "}}")
+            ->exit_code;
+    };
+    EXPECT_EQ(code_of("2"), 2);
+    EXPECT_EQ(code_of("255"), 255);
+    for (const char* wrong : {"0", "-1", "256", "1e99", "18446744073709551615", "\"2\"", "null"})
+        EXPECT_EQ(code_of(wrong), 1) << wrong;
+    EXPECT_EQ(read_error_account(R"({"message": "plain", "errorCode": 2})")->exit_code, 1);
 }
 
 // The text travels to the leader and stands in one line of the report. A worker must not flood
 // them.
 TEST(ErrorAccount, IsBoundedHoweverLongTheLine) {
     const std::string text = R"({"message": ")" + std::string(100'000, 'x') + R"("})";
-    EXPECT_EQ(read_error_account(text)->size(), 1000u);
+    EXPECT_EQ(read_error_account(text)->error.size(), 1000u);
 }
 
 // The worker may have died in the middle of writing, or another program may write the file.

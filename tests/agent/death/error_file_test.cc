@@ -33,10 +33,12 @@ struct ErrorFiles : Rig {
 TEST(ErrorFile, IsReadWithItsTime) {
     ErrorFiles rig;
     const Time before = boot_now();
-    std::ofstream(rig.path("error.json")) << R"({"message": {"message": "KeyError: 3"}})";
+    std::ofstream(rig.path("error.json"))
+        << R"({"message": {"message": "KeyError: 3", "errorCode": 7}})";
     const ErrorFile found = rig.read(rig.path("error.json"));
     EXPECT_TRUE(found.there);
     EXPECT_EQ(found.error, "KeyError: 3");
+    EXPECT_EQ(found.exit_code, 7);
     EXPECT_EQ(found.problem, "");
     ASSERT_TRUE(found.written);
     EXPECT_LT(std::chrono::abs(*found.written - before), std::chrono::seconds{10});
