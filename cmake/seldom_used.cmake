@@ -27,16 +27,14 @@ set(DDPRUN_SELDOM_USED
   libc.a:dl-reloc* libc.a:dl-open* libc.a:dl-close* libc.a:dl-deps* libc.a:dl-lookup* libc.a:dl-version*
   libc.a:dl-cache* libc.a:dl-profile* libc.a:dl-trampoline*)
 
-# The linker script with these places. GNU ld adds it to its own.
+# The linker script with these places. GNU ld adds it to its own. All of .eh_frame stays in one place: the index for
+# exceptions has one section only, and one that passes code without an entry ends the program.
 function(ddprun_seldom_used_script file)
-  foreach(kind text rodata eh_frame gcc_except_table)
+  foreach(kind text rodata gcc_except_table)
     set(inputs "")
     foreach(library ${DDPRUN_SELDOM_USED})
-      string(APPEND inputs "    KEEP(*${library}(.${kind} .${kind}.*))\n")
+      string(APPEND inputs "    *${library}(.${kind} .${kind}.*)\n")
     endforeach()
-    if(NOT kind STREQUAL eh_frame)  # its parts name what they are for, and go with it
-      string(REGEX REPLACE "KEEP\\(([^\n]*)\\)\n" "\\1\n" inputs "${inputs}")
-    endif()
     if(kind STREQUAL text)  # what runs once, at the start, lies together
       string(REPLACE "(.text .text.*)" "(.text.startup .text.startup.*)" first "${inputs}")
       string(PREPEND inputs "${first}")
@@ -54,8 +52,6 @@ SECTIONS {
   .rodata.seldom : {
     ddprun_seldom_constants_begin = .;
 ${rodata}  }
-  .eh_frame.seldom : {
-${eh_frame}  }
   .gcc_except_table.seldom : {
 ${gcc_except_table}    ddprun_seldom_constants_end = .;
   }

@@ -53,8 +53,8 @@ std::optional<std::string> judged(StandstillWatch& watch, const std::optional<St
     return watch.judged(at(now), found);
 }
 
-// The events of 1,024 nodes that stand still must not look at all of them each. Two nodes are looked
-// at each time.
+// The events of 1,024 nodes that stand still must not look at all of them each. Two nodes are
+// looked at each time.
 TEST(StandstillWatch, LooksLessOftenAtManyMembers) {
     StandstillWatch watch;
     for (const std::size_t members : {2U, 1024U}) {
