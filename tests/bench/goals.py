@@ -102,7 +102,7 @@ def store_goals():
                    limit=LIBUV)
     for op in ("add", "get"):
         yield Goal(f"store, {op}, 1000 clients, no pipeline (operations/s)", 1.3, ("redis",), more=True, reason=CORES,
-                   limit=LIBUV)
+                   limit="floor")
     yield Goal("store, 1,000 waiters, SET to last woken (ms)", 0.8, TORCH, reason=LOOPBACK, limit="floor")
     yield Goal("store, 10,000 waiters, SET to last woken (ms)", 0.8, TORCH, reason=LOOPBACK, limit="floor")
     yield Goal("store, 1,000 clients connect one by one (ms)", 0.5, TORCH, reason=CLIENT, limit="floor")
