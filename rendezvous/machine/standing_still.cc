@@ -26,14 +26,13 @@ std::optional<std::vector<RankStill>> MachineState::look_at_members() {
 
 void MachineState::watch_for_standstill(Time now) {
     if (!holding() || stop.is_under_way()) return standstill.forget();
+    if (!standstill.looks()) return;
+    const auto ranks = look_at_members();
+    // A link that is made anew moves nobody.
+    if (!ranks) return;
     const int world_size = held()->assignment.world_size;
-    if (standstill.looks()) {
-        const auto ranks = look_at_members();
-        // A link that is made anew moves nobody.
-        if (!ranks) return;
-        if (const auto over = standstill.judged(now, judge_standstill(*ranks, world_size)))
-            note(Note::Level::info, *over);
-    }
+    if (const auto over = standstill.judged(now, judge_standstill(*ranks, world_size)))
+        note(Note::Level::info, *over);
     const bool hangs = standing_is_hang(now);
     if (standstill.is_due(hangs)) ask_where(now);
     if (!standstill.asks()) return;
