@@ -4,7 +4,10 @@
 set -euo pipefail
 export LC_ALL=C.UTF-8
 cd "$1"
-find_wide() { grep -rnE --include='*.cc' --include='*.h' --include='*.cu' --include='*.cuh' '^.{101,}$' "$@" | grep -E '^[^:]*:[0-9]+: *//'; }
+find_wide() {
+    grep -rnE --include='*.cc' --include='*.h' --include='*.cu' --include='*.cuh' '^.{101,}$' "$@" |
+        grep -E '^[^:]*:[0-9]+: *//'
+}
 
 # It finds one that is too wide, and none that is just as wide as allowed.
 wide=$(mktemp -d)

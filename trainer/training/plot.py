@@ -3,8 +3,8 @@
 
     trainer/training/plot.py OUTPUT.png METRICS.jsonl...
 
-Each file is one run; a line is one epoch (see json_of in trainer/training/metrics.h). Runs of several world sizes give the
-scaling: samples per second against those of the smallest world, divided by the growth of the world. An epoch that
+Each file is one run; a line is one epoch (see json_of in trainer/training/metrics.h). Runs of several world sizes give
+the scaling: samples per second against those of the smallest world, divided by the growth of the world. An epoch that
 was trained twice, because the job resumed, counts with its last line.
 """
 import json
@@ -15,7 +15,8 @@ NEEDED = {"epoch", "world", "loss", "samples_per_second", "communication_share",
 
 
 def read(path):
-    """The epochs of a run, in order. A line that is not a line of metrics ends the program with its place in the file."""
+    """The epochs of a run, in order. A line that is not a line of metrics ends the program with its place in the
+    file."""
     epochs = {}
     for number, line in enumerate(Path(path).read_text().splitlines(), 1):
         try:

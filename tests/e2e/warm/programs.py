@@ -149,7 +149,8 @@ def with_ddp():
         model(sample["x"] * (rank + 1), sample["labels"])["loss"].backward()
         optimizer.step()
         if rank == 0:
-            torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, folder + "/new.pt")
+            state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
+            torch.save(state, folder + "/new.pt")
             os.replace(folder + "/new.pt", folder + "/last.pt")
         dist.barrier()
         after_step(step)
