@@ -6,7 +6,7 @@
 
 #include "examples/gpt/gpt_training.h"
 #include "tests/trainer/gpu_rank.h"
-#include "trainer/snapshot/snapshot.h"
+#include "tests/trainer/step_numbers_saved.h"
 
 namespace example::gpt {
 namespace {
@@ -88,28 +88,13 @@ int trains(const Context& context, const std::string& folder, unsigned seed) {
 }
 
 TEST(GptOnGpu, SavesEachStepBesideTheNext) {
-    test::prepare_nccl();
     for (unsigned seed = 1; seed <= 3; ++seed) {
         test::TemporaryFolder folder;
-        EXPECT_EQ(test::run_ranks(
-                      2, [&](const Context& context) { return trains(context, folder, seed); },
-                      std::chrono::seconds(60)),
+        EXPECT_EQ(test::run_gpu_ranks(
+                      2, [&](const Context& context) { return trains(context, folder, seed); }),
                   Ends({0, 0}));
-        auto saved = SnapshotFolder::open(Context(), folder, 9, {}).value();
-        for (std::int64_t step = 1; step <= 4; ++step) {
-            const auto snapshot = saved.load(SnapshotName{step, ddprun::Generation(0)});
-            ASSERT_TRUE(snapshot) << snapshot.error().sentence();
-            for (const char* tensor :
-                 {"transformer.wte.weight", "adam_v.transformer.h.0.mlp.c_proj.weight"}) {
-                const auto* found = snapshot->content.find(tensor);
-                ASSERT_TRUE(found) << tensor;
-                const std::span<const float> numbers(
-                    reinterpret_cast<const float*>(found->data.data()), found->data.size() / 4);
-                EXPECT_EQ(std::count(numbers.begin(), numbers.end(), static_cast<float>(step)),
-                          numbers.size())
-                    << tensor << " of step " << step;
-            }
-        }
+        test::expect_step_numbers(
+            folder, 4, {"transformer.wte.weight", "adam_v.transformer.h.0.mlp.c_proj.weight"});
     }
 }
 
