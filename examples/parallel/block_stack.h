@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "trainer/gradients/gradient_reducer.h"
-#include "trainer/snapshot/tensor.h"
+#include "trainer/tensors/tensor.h"
 
 namespace example {
 

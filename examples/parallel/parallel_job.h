@@ -12,7 +12,7 @@
 #include "examples/parallel/grid.h"
 #include "examples/parallel/parallel_options.h"
 #include "trainer/snapshot/snapshot_writer.h"
-#include "trainer/snapshot/tensor.h"
+#include "trainer/tensors/tensor.h"
 #include "trainer/worker/progress.h"
 #include "trainer/worker/snapshot_request.h"
 #include "trainer/worker/stop_request.h"

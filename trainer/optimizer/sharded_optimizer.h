@@ -44,7 +44,7 @@
 #include "trainer/optimizer/optimizer_rule.h"
 #include "trainer/optimizer/shard_pieces.h"
 #include "trainer/optimizer/step_numbers.h"
-#include "trainer/snapshot/tensor.h"
+#include "trainer/tensors/tensor.h"
 
 namespace ddprun::trainer {
 

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "base/count_text.h"
-#include "trainer/snapshot/slice_cover.h"
-#include "trainer/snapshot/slice_search.h"
+#include "trainer/tensors/slice_cover.h"
+#include "trainer/tensors/slice_search.h"
 
 namespace ddprun::trainer {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "trainer/snapshot/safetensors.h"
-#include "trainer/snapshot/tensor.h"
+#include "trainer/tensors/tensor.h"
 
 namespace ddprun::trainer {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "trainer/snapshot/snapshot.h"
-#include "trainer/snapshot/tensor.h"
+#include "trainer/tensors/tensor.h"
 
 namespace ddprun::trainer {
 

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "trainer/snapshot/metadata.h"
-#include "trainer/snapshot/tensor_view.h"
+#include "trainer/tensors/tensor_view.h"
 
 namespace ddprun::trainer {
 

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "trainer/snapshot/snapshot_name.h"
-#include "trainer/snapshot/tensor_view.h"
+#include "trainer/tensors/tensor_view.h"
 
 namespace ddprun::trainer {
 

@@ -32,10 +32,10 @@
 #include "trainer/snapshot/durable_file.h"
 #include "trainer/snapshot/page_buffer.h"
 #include "trainer/snapshot/safetensors.h"
-#include "trainer/snapshot/slice_list.h"
 #include "trainer/snapshot/snapshot_manifest.h"
 #include "trainer/snapshot/snapshot_name.h"
 #include "trainer/snapshot/write_plan.h"
+#include "trainer/tensors/slice_list.h"
 #include "trainer/worker/context.h"
 #include "trainer/worker/store.h"
 

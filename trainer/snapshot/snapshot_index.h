@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "trainer/snapshot/safetensors.h"
-#include "trainer/snapshot/slice_list.h"
+#include "trainer/tensors/slice_list.h"
 
 namespace ddprun::trainer {
 

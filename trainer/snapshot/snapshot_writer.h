@@ -48,8 +48,8 @@
 #include "trainer/snapshot/save_copier.h"
 #include "trainer/snapshot/save_job.h"
 #include "trainer/snapshot/save_meeting.h"
-#include "trainer/snapshot/slice_agreement.h"
 #include "trainer/snapshot/snapshot.h"
+#include "trainer/tensors/slice_agreement.h"
 
 namespace ddprun::trainer {
 

@@ -10,7 +10,7 @@
 #include "examples/parallel/samples.h"
 #include "trainer/backend/make_process_group.h"
 #include "trainer/snapshot/load_into.h"
-#include "trainer/snapshot/slice_list.h"
+#include "trainer/tensors/slice_list.h"
 #include "trainer/worker/store.h"
 
 namespace example {

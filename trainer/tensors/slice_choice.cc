@@ -1,5 +1,5 @@
 // Deals slices over the ranks that have them.
-#include "trainer/snapshot/slice_choice.h"
+#include "trainer/tensors/slice_choice.h"
 
 #include <algorithm>
 #include <map>

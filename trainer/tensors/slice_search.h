@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trainer/snapshot/slice.h"
+#include "trainer/tensors/slice.h"
 
 namespace ddprun::trainer {
 

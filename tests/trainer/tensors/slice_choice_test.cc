@@ -1,5 +1,5 @@
 // Which rank writes what several ranks have: once, and in equal shares.
-#include "trainer/snapshot/slice_choice.h"
+#include "trainer/tensors/slice_choice.h"
 
 #include <gmock/gmock.h>
 

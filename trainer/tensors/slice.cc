@@ -1,5 +1,5 @@
 // Names and compares rectangles.
-#include "trainer/snapshot/slice.h"
+#include "trainer/tensors/slice.h"
 
 namespace ddprun::trainer {
 

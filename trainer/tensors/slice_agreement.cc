@@ -1,7 +1,7 @@
 // Checks lists when one has changed.
-#include "trainer/snapshot/slice_agreement.h"
+#include "trainer/tensors/slice_agreement.h"
 
-#include "trainer/snapshot/slice_choice.h"
+#include "trainer/tensors/slice_choice.h"
 
 namespace ddprun::trainer {
 

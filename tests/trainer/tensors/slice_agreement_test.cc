@@ -1,5 +1,5 @@
 // What rank 0 remembers of all ranks' slices from one snapshot to the next.
-#include "trainer/snapshot/slice_agreement.h"
+#include "trainer/tensors/slice_agreement.h"
 
 #include <gmock/gmock.h>
 

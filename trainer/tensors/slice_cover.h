@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "trainer/snapshot/slice.h"
+#include "trainer/tensors/slice.h"
 
 namespace ddprun::trainer {
 

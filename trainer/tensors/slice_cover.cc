@@ -1,5 +1,5 @@
 // Walks along the edges of rectangles.
-#include "trainer/snapshot/slice_cover.h"
+#include "trainer/tensors/slice_cover.h"
 
 #include <algorithm>
 #include <map>

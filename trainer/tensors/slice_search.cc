@@ -1,5 +1,5 @@
 // Sorts slices, and cuts out a range of them.
-#include "trainer/snapshot/slice_search.h"
+#include "trainer/tensors/slice_search.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,12 +1,12 @@
 // Writes, parses and checks lists of slices.
-#include "trainer/snapshot/slice_list.h"
+#include "trainer/tensors/slice_list.h"
 
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/count_text.h"
-#include "trainer/snapshot/slice_cover.h"
+#include "trainer/tensors/slice_cover.h"
 
 namespace ddprun::trainer {
 namespace {

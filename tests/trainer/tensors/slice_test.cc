@@ -1,6 +1,6 @@
 // Rectangles of tensors: names, what they have in common, and the runs that copy one
 // into another, against a copy element by element.
-#include "trainer/snapshot/slice.h"
+#include "trainer/tensors/slice.h"
 
 #include <gmock/gmock.h>
 

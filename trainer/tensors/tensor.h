@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "trainer/group/data_type.h"
-#include "trainer/snapshot/slice.h"
+#include "trainer/tensors/slice.h"
 
 namespace ddprun::trainer {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "trainer/group/data_type.h"
-#include "trainer/snapshot/slice.h"
+#include "trainer/tensors/slice.h"
 
 namespace ddprun::trainer {
 

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "trainer/snapshot/slice_list.h"
+#include "trainer/tensors/slice_list.h"
 
 namespace ddprun::trainer {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/snapshot/slice_list.h"
+#include "trainer/tensors/slice_list.h"
 
 namespace ddprun::trainer {
 

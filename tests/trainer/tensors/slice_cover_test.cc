@@ -1,12 +1,12 @@
 // Rectangles that have each element of a tensor once, or the first element that is there otherwise:
 // against a count element by element, and with so many that comparing each with each would show.
-#include "trainer/snapshot/slice_cover.h"
+#include "trainer/tensors/slice_cover.h"
 
 #include <gmock/gmock.h>
 
 #include <random>
 
-#include "trainer/snapshot/slice_search.h"
+#include "trainer/tensors/slice_search.h"
 
 namespace ddprun::trainer {
 namespace {

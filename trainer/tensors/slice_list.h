@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "trainer/snapshot/safetensors.h"
-#include "trainer/snapshot/slice.h"
+#include "trainer/tensors/slice.h"
+#include "trainer/tensors/tensor_view.h"
 
 namespace ddprun::trainer {
 

@@ -1,5 +1,5 @@
 // Names a tensor in a file, and its shape in messages.
-#include "trainer/snapshot/tensor_view.h"
+#include "trainer/tensors/tensor_view.h"
 
 namespace ddprun::trainer {
 

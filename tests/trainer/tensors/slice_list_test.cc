@@ -1,9 +1,7 @@
 // Slices of several ranks: whole tensors, or a sentence that names tensor, ranks and place.
-#include "trainer/snapshot/slice_list.h"
+#include "trainer/tensors/slice_list.h"
 
 #include <gmock/gmock.h>
-
-#include "trainer/snapshot/snapshot_index.h"
 
 namespace ddprun::trainer {
 namespace {
@@ -117,37 +115,6 @@ TEST(SliceList, ComesBackFromItsText) {
     for (const char* text : {"x", "[1]", "[[]]", "[[\"w\",\"F9\",[1],[0],[1]]]",
                              "[[\"w\",\"F32\",[1],[0]]]", "[[\"w\",\"F32\",[\"1\"],[0],[1]]]"})
         EXPECT_FALSE(parse_slices(text)) << text;
-}
-
-TEST(SnapshotIndex, HasTheFormThatPythonKnows) {
-    SnapshotIndex index;
-    index.add("c", 40, "a.safetensors");
-    index.add(slice("w", {8, 2}, {0, 0}, {4, 2}), "b.safetensors");
-    index.add(slice("d", {3}, {0}, {3}), "b.safetensors");
-    EXPECT_EQ(index.text(), R"({
- "metadata": {
-  "slices": {
-   "w[0:4, 0:2]": {
-    "offset": [
-     0,
-     0
-    ],
-    "tensor": "w",
-    "whole": [
-     8,
-     2
-    ]
-   }
-  },
-  "total_size": 84
- },
- "weight_map": {
-  "c": "a.safetensors",
-  "d": "b.safetensors",
-  "w[0:4, 0:2]": "b.safetensors"
- }
-}
-)");
 }
 
 }  // namespace
