@@ -19,6 +19,8 @@ extern "C" {
 [[gnu::weak]] extern const char ddprun_seldom_code_end[];
 [[gnu::weak]] extern const char ddprun_seldom_constants_begin[];
 [[gnu::weak]] extern const char ddprun_seldom_constants_end[];
+[[gnu::weak]] extern const char ddprun_seldom_frames_begin[];
+[[gnu::weak]] extern const char ddprun_seldom_frames_end[];
 }
 
 namespace ddprun {
@@ -49,7 +51,8 @@ Range seldom(const char* begin, const char* end) {
 // Adds a segment of constants in parts.
 void add_parts(Range rest, std::vector<Range>& to) {
     for (const Range& part : {seldom(ddprun_seldom_code_begin, ddprun_seldom_code_end),
-                              seldom(ddprun_seldom_constants_begin, ddprun_seldom_constants_end)}) {
+                              seldom(ddprun_seldom_constants_begin, ddprun_seldom_constants_end),
+                              seldom(ddprun_seldom_frames_begin, ddprun_seldom_frames_end)}) {
         if (part.begin >= part.end || part.begin < rest.begin || part.end > rest.end) continue;
         to.push_back({rest.begin, part.begin, rest.use});
         to.push_back(part);
