@@ -12,15 +12,20 @@ set(DDPRUN_SELDOM_USED
   libddprun_launcher_check.a: libddprun_launcher_dry_run.a: libddprun_launcher_options.a: libddprun_launcher_plan.a:
   libddprun_rendezvous_control.a:tunnel* libddprun_agent_warm.a:bootstrap_files* libddprun_agent_host.a:topology*
   libddprun_agent_stacks.a:python_* libddprun_agent_stacks.a:elf_*
-  libddprun_launcher_job.a:job_config* libddprun_launcher_job.a:mpi_library* libddprun_launcher_job.a:program_check*
+  libddprun_launcher_in_slurm.a:headless* libddprun_launcher_job.a:job_config*
+  libddprun_launcher_job.a:mpi_library* libddprun_launcher_job.a:program_check*
+  # From main() to the start of the loop, and the way out.
+  launcher/*/main.cc.o libc.a:libc-start*
   # Extensions of messages, which ours have none of.
   libprotobuf-lite.a:extension_set*
   # Texts of wide characters, money, dates and other languages, and names of types.
   libstdc++.a:*wlocale* libstdc++.a:cow-* libstdc++.a:*shim_facets* libstdc++.a:monetary* libstdc++.a:messages_*
   libstdc++.a:*_cow.o libstdc++.a:time_members* libstdc++.a:*codecvt* libstdc++.a:wstring* libstdc++.a:cp-demangle*
-  libstdc++.a:floating_* libc.a:*wc* libc.a:*wf* libc.a:wgenops* libc.a:vfscanf* libc.a:gconv* libc.a:strptime*
-  libc.a:strtof* libc.a:strtold* libc.a:printf_fphex* libc.a:*xfrm* libc.a:*coll* libc.a:*msgcat* libc.a:dcigettext*
-  libc.a:plural*
+  libstdc++.a:floating_* libc.a:*wc* libc.a:*wf* libc.a:vfw* libc.a:wgenops* libc.a:vfscanf* libc.a:gconv*
+  libc.a:strptime* libc.a:strtof* libc.a:strtold* libc.a:printf_fphex* libc.a:*xfrm* libc.a:*coll* libc.a:*msgcat*
+  libc.a:dcigettext* libc.a:plural*
+  # What processors of before 2013 compare and copy texts with, or such with transactions.
+  libc.a:str[cn]*-sse* libc.a:stpncpy-sse* libc.a:*-ssse3* libc.a:*-avx2-rtm*
   # Name servers and users, which children of ddprun ask for, and shared libraries, which it has none of.
   libc.a:getaddrinfo* libc.a:getnameinfo* libc.a:gethst* libc.a:getsrv* libc.a:idna* libc.a:res_* libc.a:dns-*
   libc.a:nscd_* libc.a:nss_* libc.a:files-* libc.a:sgets* libc.a:fgetgr* libc.a:fgetpw* libc.a:dl-load*

@@ -35,9 +35,9 @@ void fetch_program();
 // The same for what is seldom used, before somebody uses it. Thread: as fetch_program().
 void fetch_seldom_used();
 
-// Takes what is seldom used out of this process's memory: its pages stay in the page cache, and
-// what is used of it from now on is locked again. Nothing happens where the limit does not allow to
-// lock all of it.
+// Takes what is seldom used out of this process's memory, with what the index for exceptions has of
+// it (exception_index.h): its pages stay in the page cache, and what is used of it from now on is
+// locked again. Nothing happens where the limit does not allow to lock all of it.
 void let_go_of_seldom_used();
 
 }  // namespace ddprun
