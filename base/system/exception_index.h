@@ -1,8 +1,8 @@
 // Which part of a program's index for exceptions (.eh_frame_hdr) is about some of its code only.
 //
 // The index is a table, sorted by the places of the code. The unwinder halves it until it has the
-// entry of a place (search_object() in libgcc's unwind-dw2-fde-dip.c). So a search for other code
-// looks at some entries of this code, too, on its way to either side of it: always at the same ones.
+// entry of a place (libgcc's unwind-dw2-fde-dip.c). So a search for other code looks at some
+// entries of this code, too, on its way to either side of it: always at the same ones.
 //
 // Pure. Source: "Exception Frames" in the Linux Standard Base.
 #pragma once
