@@ -16,9 +16,9 @@ bool is_file(const std::string& path) {
     return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
-// Whether a program was called by its path out of an environment of venv or conda that PATH does not
-// lead to. Where PATH leads to it, its python3 is what the user wants. (srun calls every program by
-// its path.)
+// Whether a program was called by its path, in an environment of venv or conda to which PATH does
+// not lead. Where PATH leads to it, its python3 is what the user wants. (srun calls every program
+// by its path.)
 bool calls_environment(const std::filesystem::path& called_as, const std::string& path) {
     const std::filesystem::path root = called_as.parent_path().parent_path();
     std::error_code ignored;
