@@ -1,5 +1,6 @@
-// The first fault of a file that was met when nobody could hear of it any more: its console was gone
-// and the file thread wrote the rest. The job's end tells it, unless the operator knows that kind.
+// The first fault of a file that was met when nobody could hear of it any more: its console was
+// gone and the file thread wrote the rest. The job's end tells it, unless the operator knows that
+// kind.
 //
 // Thread: any.
 #pragma once

@@ -141,8 +141,8 @@ TEST(Console, AFileGetsAllAlthoughItsConsoleGoes) {
 }
 
 // A worker that fails early prints into a file on a full disk, and the job ends before the file
-// thread has tried to write. Nothing is on the loop any more; who ends the job tells it. One kind of
-// fault is told once in a job.
+// thread has tried to write. Nothing is on the loop any more; who ends the job tells it. One kind
+// of fault is told once in a job.
 TEST(Console, AFaultOfAFileIsKeptAlthoughItsConsoleGoes) {
     Rig rig;
     const auto late = std::make_shared<LateFault>();
