@@ -290,7 +290,9 @@ TEST(ModuleReducer, NamesATypeThatDiffers) {
         if (!context.is_first()) net->last->to(torch::kFloat64);
         auto model = DataParallelModule<Net>::make(*me.group, net);
         return !model && model.error().code() == ErrorCode::refused &&
-                       has(model.error().sentence(), "\"last.weight\" is not the same on rank 1")
+                       has(model.error().sentence(),
+                           "\"last.weight\" is not the same on rank 1 as on rank 0 (rank 0: 8 of "
+                           "F32, rank 1: 8 of F64)")
                    ? 0
                    : 1;
     });
