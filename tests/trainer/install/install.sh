@@ -2,6 +2,7 @@
 # A project outside uses the trainer, each way that trainer/README.md shows: as a package of CMake (static and shared),
 # by pkg-config, and as a part of its own build, with and without CUDA. Another program, net.cc, uses it with libtorch.
 # Arguments: the build folder, whether it has CUDA (ON, OFF), and the folder of its libtorch, if it has one.
+objects=$(ccache --get-config cache_dir 2>/dev/null) || objects="" # before XDG_CACHE_HOME is the test's own
 source "$(dirname "${BASH_SOURCE[0]}")/../../e2e/common.sh"
 build=$1 cuda=$2 torch=${3-}
 need_built ddprun
@@ -10,7 +11,7 @@ need_program pkg-config
 projects=$build/trainer_install
 rm -rf "$projects/package"
 readme=$root/trainer/README.md
-command -v ccache >/dev/null && export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_NOHASHDIR=1
+[[ -z $objects ]] || export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DIR=$objects CCACHE_NOHASHDIR=1
 export CMAKE_GENERATOR=Ninja CMAKE_BUILD_PARALLEL_LEVEL=2
 
 # Prints the n-th block of CMake on the page.

@@ -10,10 +10,12 @@
 #include <torch/optim/sgd.h>
 #include <torch/version.h>
 
+#if TORCH_VERSION_MAJOR >= 2  // Debian's has not all headers of it
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
+#endif
 
 #include "tests/trainer/ranks.h"
 #include "trainer/torch/torch_group.h"
