@@ -92,14 +92,14 @@ train py_files 2 "$examples/mnist.py" --evaluate "$work/cc2.safetensors" --data 
 same_result py_files cc2 validation
 say "a bad file is one line with the file, and the job does not try again"
 truncate -s -1 "$work/data/t10k-labels-idx1-ubyte"
-for program in "--no-python $bin/mnist" "--python=$python $examples/mnist.py"; do
+for program in "auto --no-python $bin/mnist" "0 --python=$python $examples/mnist.py"; do
     # shellcheck disable=SC2086
-    run 60 --standalone --no-label --max-restarts=3 --nproc-per-node=1 $program --data "$work/data"
+    run 60 --standalone --no-label --nproc-per-node=1 --max-restarts=$program --data "$work/data"
     expect_code 2
     [[ $(grep -c '^mnist.*t10k-labels-idx1-ubyte .*; copy it again$' "$work/run.err") == 1 ]] || fail "not one line"
 done
 labels=$work/data/train-labels-idx1-ubyte
-run 60 --standalone --max-restarts=3 --no-python --nproc-per-node=1 "$bin/mnist" --evaluate "$labels"
+run 60 --standalone --no-python --nproc-per-node=1 "$bin/mnist" --evaluate "$labels"
 expect_code 2
 expect_in "$work/run.err" "the network $labels: safetensors: "
 
