@@ -1,4 +1,4 @@
-// A program outside with libtorch: a line through points, data parallel, and its parameters' checksum.
+// A program outside with libtorch: a line through points, data parallel, and its checksum.
 #include <ddprun/base/failure.h>
 #include <ddprun/trainer/checksum/checksum.h>
 #include <ddprun/trainer/torch/data_parallel_module.h>

@@ -1,5 +1,5 @@
-// MNIST's files, real ones and bad ones: each is one sentence with the file, what is wrong, and what
-// to do.
+// MNIST's files, real ones and bad ones: each is one sentence with the file, what is wrong, and
+// what to do.
 #include "examples/torch/digits.h"
 
 #include <gtest/gtest.h>
