@@ -11,9 +11,9 @@
 // order of the additions depends only on the number of ranks.
 //
 // Threads: one thread carries out operations: share_memory(), run(), all_gather(), exchange(), and
-// finishing and destroying a ring. Any thread may call start(), start_all_gather() and abort(), also at the same
-// time, if each call has its own channel. These functions change only Gloo's connections, which
-// have locks. Failures are exceptions, see error_of_gloo() in gloo_mesh.h.
+// finishing and destroying a ring. Any thread may call start(), start_all_gather() and abort(),
+// also at the same time, if each call has its own channel. These functions change only Gloo's
+// connections, which have locks. Failures are exceptions, see error_of_gloo() in gloo_mesh.h.
 #pragma once
 
 #include <atomic>
@@ -44,8 +44,8 @@ class GlooCalls {
     void run(const Operation& operation, Channel channel);
 
     // An all-reduce, or a reduce-scatter or all-gather in place, in two halves. start() sends the
-    // first messages, finish() of the ring does the rest. start() returns null for an operation that
-    // cannot begin before its turn; use run() for it.
+    // first messages, finish() of the ring does the rest. start() returns null for an operation
+    // that cannot begin before its turn; use run() for it.
     std::unique_ptr<GlooRing> start(const Operation& operation, Channel channel);
 
     // Gathers `bytes` of each rank into `out`, in the order of the ranks. start_all_gather() sends
