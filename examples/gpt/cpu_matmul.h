@@ -22,6 +22,57 @@ struct Part {
     long row = 0, rows = 0, column = 0, columns = 0;
 };
 
+#ifdef __AVX512F__
+typedef int Lanes __attribute__((vector_size(64)));
+
+// Of two rows that are kStep apart in a square of kLanes × kLanes: swaps the upper one's right part
+// of each 2 kStep numbers with the lower one's left part.
+template <int kStep>
+inline void swap_parts(Vector* rows) {
+    Lanes upper = {}, lower = {};
+    for (int lane = 0; lane < kLanes; ++lane) {
+        const bool right = lane & kStep;
+        upper[lane] = right ? kLanes + lane - kStep : lane;
+        lower[lane] = right ? kLanes + lane : lane + kStep;
+    }
+#pragma GCC unroll 16
+    for (int row = 0; row < kLanes; ++row) {
+        if (row & kStep) continue;
+        const Vector a = rows[row], b = rows[row + kStep];
+        rows[row] = __builtin_shuffle(a, b, upper);
+        rows[row + kStep] = __builtin_shuffle(a, b, lower);
+    }
+}
+
+// Copies a square of kLanes × kLanes numbers so that its rows become columns.
+inline void transpose_square(const float* from, long row, float* to) {
+    Vector rows[kLanes];
+    for (int i = 0; i < kLanes; ++i)
+        rows[i] = reinterpret_cast<const Unaligned*>(from + i * row)[0];
+    swap_parts<8>(rows);
+    swap_parts<4>(rows);
+    swap_parts<2>(rows);
+    swap_parts<1>(rows);
+    for (int i = 0; i < kLanes; ++i) *reinterpret_cast<Vector*>(to + i * kPanel) = rows[i];
+}
+#endif
+
+// Copies a matrix of columns × depth so that its rows become columns of a panel.
+void copy_transposed(const float* from, long row, long columns, long depth, float* to) {
+    long done = 0;  // columns
+#ifdef __AVX512F__
+    const long squares = depth / kLanes * kLanes;
+    for (; done + kLanes <= columns; done += kLanes) {
+        for (long k = 0; k < squares; k += kLanes)
+            transpose_square(from + done * row + k, row, to + k * kPanel + done);
+        for (long j = done; j < done + kLanes; ++j)
+            for (long k = squares; k < depth; ++k) to[k * kPanel + j] = from[j * row + k];
+    }
+#endif
+    for (long j = done; j < columns; ++j)
+        for (long k = 0; k < depth; ++k) to[k * kPanel + j] = from[j * row + k];
+}
+
 // Copies columns of `right` into panels: for each row of it kPanel numbers. What lies outside is 0.
 void copy_panel(const Matrix& right, long k0, long depth, long column, long columns, float* to) {
     if (columns < kPanel)
@@ -31,9 +82,7 @@ void copy_panel(const Matrix& right, long k0, long depth, long column, long colu
         for (long k = 0; k < depth; ++k)
             for (long j = 0; j < columns; ++j) to[k * kPanel + j] = from[k * right.row + j];
     } else {
-        for (long j = 0; j < columns; ++j)
-            for (long k = 0; k < depth; ++k)
-                to[k * kPanel + j] = from[k * right.row + j * right.column];
+        copy_transposed(from, right.column, columns, depth, to);
     }
 }
 
