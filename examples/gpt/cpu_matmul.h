@@ -78,7 +78,12 @@ void copy_panel(const Matrix& right, long k0, long depth, long column, long colu
     if (columns < kPanel)
         for (long i = 0; i < depth * kPanel; ++i) to[i] = 0;
     const float* from = right.data + k0 * right.row + column * right.column;
-    if (right.column == 1) {
+    if (right.column == 1 && columns == kPanel) {
+        for (long k = 0; k < depth; ++k)
+            for (int v = 0; v < kVectors; ++v)
+                *reinterpret_cast<Vector*>(to + k * kPanel + v * kLanes) =
+                    reinterpret_cast<const Unaligned*>(from + k * right.row + v * kLanes)[0];
+    } else if (right.column == 1) {
         for (long k = 0; k < depth; ++k)
             for (long j = 0; j < columns; ++j) to[k * kPanel + j] = from[k * right.row + j];
     } else {
@@ -112,9 +117,12 @@ inline void tile(const float* left, long stride, const float* panel, long depth,
             for (int v = 0; v < kVectors; ++v) sum[r][v] += value * right[k * kVectors + v];
         }
     }
+    // With fixed numbers the sums need no place in memory, also before the loop.
+#pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) {
         float* to = target.data + r * target.row;
         if (columns == kPanel) {
+#pragma GCC unroll 4
             for (int v = 0; v < kVectors; ++v) {
                 Vector value = sum[r][v] * target.scale;
                 if (target.bias)
@@ -123,7 +131,10 @@ inline void tile(const float* left, long stride, const float* panel, long depth,
                 *at = target.add ? *at + value : value;
             }
         } else {
-            const float* values = reinterpret_cast<const float*>(sum[r]);
+            alignas(64) float values[kPanel];
+#pragma GCC unroll 4
+            for (int v = 0; v < kVectors; ++v)
+                *reinterpret_cast<Vector*>(values + v * kLanes) = sum[r][v];
             for (long j = 0; j < columns; ++j) {
                 const float value =
                     values[j] * target.scale + (target.bias ? target.bias[j] : 0.0f);
