@@ -31,9 +31,9 @@ ALONE, STEPS = "libtorch alone", "a step and a half"  # limits of the two above 
 # What each subject runs: a program of build/bin, or a script; and what of examples/ a reader has to read for it.
 COMMON = ["option_table.h", "needs.h", "random.h"]
 RUN = ["torch/training_run.*", *COMMON]
-GPT_TORCH = ["torch/gpt_torch.cc", "torch/bfloat16_products.h", "gpt/gpt_options.*", "gpt/gpt_shape.*",
-             "gpt/model_file.*", "gpt/sample_text.*", "gpt/text.*", "gpt/gpt_model.h", "gpt/kernels.h", "gpt/adam_step.h",
-             *RUN]
+GPT_TORCH = ["torch/gpt_torch.cc", "torch/bfloat16_products.h", "torch/fused_adamw.h", "gpt/gpt_options.*",
+             "gpt/gpt_shape.*", "gpt/model_file.*", "gpt/sample_text.*", "gpt/text.*", "gpt/gpt_model.h", "gpt/kernels.h",
+             "gpt/adam_step.h", *RUN]
 PROGRAMS = {
     "gpt": {RAW: ("gpt", ["gpt/*.cc", "gpt/*.h", "gpt/*.cu", "gpt/*.cuh", "cublas_library.*", *COMMON]),
             LIBTORCH: ("gpt_torch", GPT_TORCH),
