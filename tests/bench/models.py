@@ -32,8 +32,8 @@ ALONE, STEPS = "libtorch alone", "a step and a half"  # limits of the two above 
 COMMON = ["option_table.h", "needs.h", "random.h"]
 RUN = ["torch/training_run.*", *COMMON]
 GPT_TORCH = ["torch/gpt_torch.cc", "torch/bfloat16_products.h", "torch/fused_adamw.h", "gpt/gpt_options.*",
-             "gpt/gpt_shape.*", "gpt/model_file.*", "gpt/sample_text.*", "gpt/text.*", "gpt/gpt_model.h", "gpt/kernels.h",
-             "gpt/adam_step.h", *RUN]
+             "gpt/gpt_shape.*", "gpt/model_file.*", "gpt/sample_text.*", "gpt/text.*", "gpt/gpt_model.h",
+             "gpt/kernels.h", "gpt/adam_step.h", *RUN]
 PROGRAMS = {
     "gpt": {RAW: ("gpt", ["gpt/*.cc", "gpt/*.h", "gpt/*.cu", "gpt/*.cuh", "cublas_library.*", *COMMON]),
             LIBTORCH: ("gpt_torch", GPT_TORCH),
@@ -50,6 +50,7 @@ class Lines:
 
     def __init__(self, process):
         self.steps = []  # (step, time)
+        self._resumed = None  # how many of them were there when the ranks said that they resume
         self._output = process.stdout
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -58,6 +59,16 @@ class Lines:
         for line in self._output:
             if found := STEP.search(line):
                 self.steps.append((int(found[1]), time.time()))
+            elif b"resumed from " in line:
+                self._resumed = len(self.steps)
+
+    def first_again(self, before):
+        """When the first step after a restart was told, `before` being the number of those before it; None: not yet.
+        The ranks resume behind their last step if that was saved, and elsewhere tell a step that they have told."""
+        if self._resumed is not None:
+            return self.steps[self._resumed][1] if len(self.steps) > self._resumed else None
+        return next((at for (old, _), (step, at) in zip(self.steps[before - 1:], self.steps[before:]) if step <= old),
+                    None)
 
 
 def command(model, name, where):
@@ -126,10 +137,7 @@ def one_job(model, name):
         before = len(lines.steps)
         os.kill(ranks[RANKS - 1], signal.SIGKILL)
         killed = time.time()
-        # The first step that was counted before, or that has no neighbour: the last lines of the old ranks come late.
-        again = lambda: next((at for (old, _), (step, at) in zip(lines.steps[before - 1:], lines.steps[before:])
-                              if step <= old), None)
-        resumed = wait_until(lambda: again() or process.poll() is not None and -1, 180, 0.002)
+        resumed = wait_until(lambda: lines.first_again(before) or process.poll() is not None and -1, 180, 0.002)
         if not resumed or resumed < 0:
             raise RuntimeError(f"no step after the restart: {(where / 'log').read_text()[-300:]}")
     finally:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What models.py counts as lines of a program: all files of examples/ that it includes, and no comments."""
+"""What models.py takes for the first step after a restart, and for the lines of a program: of all files of examples/
+that it includes, without comments."""
 import os
 import re
 import sys
@@ -11,6 +12,27 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 os.environ.setdefault("DDPRUN", "ddprun")  # nothing is started
 import models
 from lines_of_code import lines_of_code
+
+
+class FirstStepAgain(unittest.TestCase):
+    def first_again(self, before, *told):
+        class Process:
+            stdout = [f"[0]: {line}\n".encode() for line in told]
+        lines = models.Lines(Process)
+        lines._thread.join()
+        lines.steps = [(step, step) for step, _ in lines.steps]  # so that its time tells which it is
+        return lines.first_again(before)
+
+    def test_behind_the_last_step(self):
+        told = ["step=9 loss=1", "step=10 loss=1", "resumed from snapshot at step 10"]
+        self.assertIsNone(self.first_again(2, *told))
+        self.assertEqual(self.first_again(2, *told, "step=11 loss=1", "step=12 loss=1"), 11)
+
+    def test_earlier(self):
+        told = ["step=9 loss=1", "step=10 loss=1", "step=11 loss=1"]  # one of them comes late
+        self.assertIsNone(self.first_again(2, *told))
+        self.assertEqual(self.first_again(2, *told, "step=1 loss=1"), 1)
+        self.assertEqual(self.first_again(2, *told, "resumed from snapshot at step 9", "step=10 loss=1"), 10)
 
 
 class Lines(unittest.TestCase):
