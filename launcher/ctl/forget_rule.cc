@@ -48,7 +48,8 @@ Duration age_of(const FoundJob& job, Duration now) {
 std::string why_left(const FoundJob& job, const ForgetWish& wish, Duration now) {
     const JobState state = state_of(job);
     // Whatever is in such a folder is not ours to delete.
-    if (state == JobState::unreadable) return "cannot be read (" + job.fault + ")";
+    if (state == JobState::unreadable)
+        return "cannot be read (" + job.fault + "); if no job needs it, remove " + job.path;
     if (!job.etcd.empty())
         return "lies in etcd, where etcdctl del --prefix ddprun/" + job.name + "/ removes it";
     const bool over = has_ended(state) || is_set_aside(job) || was_ended_by_operator(job);

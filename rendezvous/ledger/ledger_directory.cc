@@ -62,7 +62,11 @@ bool take(Opened& opened, const std::string& path, const LedgerOwner& owner) {
         return false;
     }
     opened.claim = claim_folder(opened.folder, owner.command_digest);
-    if (!opened.claim) return false;
+    if (!opened.claim) {
+        if (opened.claim.error().code() == ErrorCode::malformed)
+            opened.claim = with_fix(opened.claim.error());
+        return false;
+    }
     const FolderEntries entries = read_entries(opened.folder, opened.claim->mark, EntryNumber{0});
     opened.read_many |= entries.whole.size() > kMany;
     // Moved away just now.

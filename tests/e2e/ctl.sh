@@ -113,6 +113,13 @@ ctl forget --older-than=0s --dry-run
 expect_in ctl.out '^would remove 3 ledgers, '
 [[ -e .ddprun/good/ledger.json && -e .ddprun/bad/ledger.json ]] || fail "a dry run has removed something"
 
+say "what cannot be read is no ledger of ours to remove; it is said what to do"
+(umask 077; mkdir .ddprun/torn; echo '{' >.ddprun/torn/ledger.json)
+ctl forget torn --force
+expect_code 1
+expect_in ctl.out '^torn is left alone: it cannot be read \(.*is truncated or is not JSON\); if no job needs it, remove .ddprun/torn$'
+rm -r .ddprun/torn
+
 say "a file that is no ledger's keeps all of its folder"
 echo mine >.ddprun/bad/notes.txt
 ctl forget --older-than=0s

@@ -109,6 +109,18 @@ TEST(LedgerDirectory, NamesACutEntry) {
                   "needs it, or choose another with --ledger=directory:PATH"));
 }
 
+// The same with the file that says whose the folder is.
+TEST(LedgerDirectory, NamesACutClaim) {
+    Bench bench;
+    const Folder folder;
+    std::filesystem::create_directory(folder / "job");
+    std::filesystem::permissions(folder / "job", std::filesystem::perms::owner_all);
+    std::ofstream(folder / "job/ledger.json") << R"({"form)";
+    EXPECT_THAT(bench.open(folder / "job").error().sentence(),
+                HasSubstr("job/ledger.json is truncated or is not JSON; move its folder away if no "
+                          "job needs it, or choose another with --ledger=directory:PATH"));
+}
+
 // A wrong --ledger ends the job at its start, with the folder, the reason and the way out.
 TEST(LedgerDirectory, SaysWhichFolderCannotBeUsed) {
     Bench bench;
