@@ -102,7 +102,7 @@ launcher::HostFacts look_at_host(const Environment& environment, const char* cal
     // A dry run makes no random names. It prints a placeholder instead.
     host.random_id = options.dry_run ? launcher::kNotMadeYet : hexadecimal(random_number());
     host.called_as_torchrun = is_torchrun(called_as);
-    host.python_exec = launcher::find_python(environment, host.called_as_torchrun ? called_as : "");
+    host.python_exec = launcher::find_python(environment, called_as, host.called_as_torchrun);
     host.python_in_path = launcher::find_in_path(launcher::kPython, value_of(environment, "PATH"));
     host.log_at_terminal = ::isatty(STDERR_FILENO) == 1;
     host.omp_num_threads_set = environment.contains("OMP_NUM_THREADS");

@@ -22,18 +22,72 @@ struct Part {
     long row = 0, rows = 0, column = 0, columns = 0;
 };
 
+#ifdef __AVX512F__
+typedef int Lanes __attribute__((vector_size(64)));
+
+// Of two rows that are kStep apart in a square of kLanes × kLanes: swaps the upper one's right part
+// of each 2 kStep numbers with the lower one's left part.
+template <int kStep>
+inline void swap_parts(Vector* rows) {
+    Lanes upper = {}, lower = {};
+    for (int lane = 0; lane < kLanes; ++lane) {
+        const bool right = lane & kStep;
+        upper[lane] = right ? kLanes + lane - kStep : lane;
+        lower[lane] = right ? kLanes + lane : lane + kStep;
+    }
+#pragma GCC unroll 16
+    for (int row = 0; row < kLanes; ++row) {
+        if (row & kStep) continue;
+        const Vector a = rows[row], b = rows[row + kStep];
+        rows[row] = __builtin_shuffle(a, b, upper);
+        rows[row + kStep] = __builtin_shuffle(a, b, lower);
+    }
+}
+
+// Copies a square of kLanes × kLanes numbers so that its rows become columns.
+inline void transpose_square(const float* from, long row, float* to) {
+    Vector rows[kLanes];
+    for (int i = 0; i < kLanes; ++i)
+        rows[i] = reinterpret_cast<const Unaligned*>(from + i * row)[0];
+    swap_parts<8>(rows);
+    swap_parts<4>(rows);
+    swap_parts<2>(rows);
+    swap_parts<1>(rows);
+    for (int i = 0; i < kLanes; ++i) *reinterpret_cast<Vector*>(to + i * kPanel) = rows[i];
+}
+#endif
+
+// Copies a matrix of columns × depth so that its rows become columns of a panel.
+void copy_transposed(const float* from, long row, long columns, long depth, float* to) {
+    long done = 0;  // columns
+#ifdef __AVX512F__
+    const long squares = depth / kLanes * kLanes;
+    for (; done + kLanes <= columns; done += kLanes) {
+        for (long k = 0; k < squares; k += kLanes)
+            transpose_square(from + done * row + k, row, to + k * kPanel + done);
+        for (long j = done; j < done + kLanes; ++j)
+            for (long k = squares; k < depth; ++k) to[k * kPanel + j] = from[j * row + k];
+    }
+#endif
+    for (long j = done; j < columns; ++j)
+        for (long k = 0; k < depth; ++k) to[k * kPanel + j] = from[j * row + k];
+}
+
 // Copies columns of `right` into panels: for each row of it kPanel numbers. What lies outside is 0.
 void copy_panel(const Matrix& right, long k0, long depth, long column, long columns, float* to) {
     if (columns < kPanel)
         for (long i = 0; i < depth * kPanel; ++i) to[i] = 0;
     const float* from = right.data + k0 * right.row + column * right.column;
-    if (right.column == 1) {
+    if (right.column == 1 && columns == kPanel) {
+        for (long k = 0; k < depth; ++k)
+            for (int v = 0; v < kVectors; ++v)
+                *reinterpret_cast<Vector*>(to + k * kPanel + v * kLanes) =
+                    reinterpret_cast<const Unaligned*>(from + k * right.row + v * kLanes)[0];
+    } else if (right.column == 1) {
         for (long k = 0; k < depth; ++k)
             for (long j = 0; j < columns; ++j) to[k * kPanel + j] = from[k * right.row + j];
     } else {
-        for (long j = 0; j < columns; ++j)
-            for (long k = 0; k < depth; ++k)
-                to[k * kPanel + j] = from[k * right.row + j * right.column];
+        copy_transposed(from, right.column, columns, depth, to);
     }
 }
 
@@ -63,9 +117,12 @@ inline void tile(const float* left, long stride, const float* panel, long depth,
             for (int v = 0; v < kVectors; ++v) sum[r][v] += value * right[k * kVectors + v];
         }
     }
+    // With fixed numbers the sums need no place in memory, also before the loop.
+#pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) {
         float* to = target.data + r * target.row;
         if (columns == kPanel) {
+#pragma GCC unroll 4
             for (int v = 0; v < kVectors; ++v) {
                 Vector value = sum[r][v] * target.scale;
                 if (target.bias)
@@ -74,7 +131,10 @@ inline void tile(const float* left, long stride, const float* panel, long depth,
                 *at = target.add ? *at + value : value;
             }
         } else {
-            const float* values = reinterpret_cast<const float*>(sum[r]);
+            alignas(64) float values[kPanel];
+#pragma GCC unroll 4
+            for (int v = 0; v < kVectors; ++v)
+                *reinterpret_cast<Vector*>(values + v * kLanes) = sum[r][v];
             for (long j = 0; j < columns; ++j) {
                 const float value =
                     values[j] * target.scale + (target.bias ? target.bias[j] : 0.0f);

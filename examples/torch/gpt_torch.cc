@@ -13,6 +13,7 @@
 #include "examples/gpt/text.h"
 #include "examples/random.h"
 #include "examples/torch/bfloat16_products.h"
+#include "examples/torch/fused_adamw.h"
 #include "examples/torch/training_run.h"
 #include "trainer/torch/data_parallel_module.h"
 #include "trainer/training/schedule.h"
@@ -187,7 +188,7 @@ struct Trainer {
     }
 
     // Several passes with accumulation, fewer at the end of an epoch. Each window counts the same.
-    void step(DataParallelModule<GptModule>& model, torch::optim::AdamW& optimizer) {
+    void step(DataParallelModule<GptModule>& model, FusedAdamW& optimizer) {
         std::vector<Batch> batches;
         int rows = 0;
         for (int i = 0; i < options.accumulate && run.left() > 0; ++i) {
@@ -250,14 +251,14 @@ RunOptions run_options(const GptOptions& o) {
     return run;
 }
 
-torch::optim::AdamW optimizer_of(GptModule& net, const GptOptions& options) {
+FusedAdamW optimizer_of(GptModule& net, const GptOptions& options) {
     std::vector<torch::Tensor> matrices, others;
     for (const auto& p : net.parameters()) (p.dim() > 1 ? matrices : others).push_back(p);
     auto settings = AdamWOptions(1e-3).betas({0.9, 0.95}).eps(1e-8).weight_decay(0);
     std::vector<torch::optim::OptimizerParamGroup> groups{{matrices}, {others}};
     for (auto& group : groups) group.set_options(std::make_unique<AdamWOptions>(settings));
     static_cast<AdamWOptions&>(groups[0].options()).weight_decay(options.decay);
-    return torch::optim::AdamW(groups, settings);
+    return FusedAdamW(groups, settings);
 }
 
 int train(const GptOptions& options) {

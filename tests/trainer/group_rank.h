@@ -32,11 +32,22 @@ struct GroupRank : StoreRank {
     // 10 s is the group's time-out for each call. Tests of hangs give a shorter one, tests in which
     // nothing may wait for the time-out a much longer one.
     explicit GroupRank(const Context& context,
-                       std::chrono::milliseconds timeout = std::chrono::seconds(10))
-        : StoreRank(context),
-          group(make_process_group(context, *store, {Backend::gloo, timeout, {}}).value()) {}
+                       std::chrono::milliseconds timeout = std::chrono::seconds(10),
+                       bool shares_memory = true)
+        : StoreRank(context), group(make(context, *store, timeout, shares_memory)) {}
 
     std::unique_ptr<ProcessGroup> group;
+
+  private:
+    static std::unique_ptr<ProcessGroup> make(const Context& context, Store& store,
+                                              std::chrono::milliseconds timeout,
+                                              bool shares_memory) {
+        GroupOptions options;
+        options.backend = Backend::gloo;
+        options.timeout = timeout;
+        options.shares_memory = shares_memory;
+        return make_process_group(context, store, options).value();
+    }
 };
 
 // As an exit code: 0 when the error's sentence contains the text. Otherwise 90, and the sentence is

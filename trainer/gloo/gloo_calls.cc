@@ -1,13 +1,22 @@
 // The algorithms of the collectives: rings, binomial trees, and messages to and from one root.
 #include "trainer/gloo/gloo_calls.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
+#include <random>
+
+#include "trainer/gloo/gloo_memory_ring.h"
+#include "trainer/gloo/gloo_message_ring.h"
 
 namespace ddprun::trainer {
 namespace {
 
 char* pointer(const Buffer& buffer) { return static_cast<char*>(buffer.data); }
+
+// Bytes of a rank's part of a buffer. What is smaller is as fast in messages.
+constexpr std::size_t kLeastInMemory = std::size_t{32} << 10;
 
 // Whether an average divides before it adds. float16 ends at 65504, so a sum over many ranks could
 // overflow although the average fits. All other types divide after the sum, which rounds only once.
@@ -19,6 +28,28 @@ bool divides_first(const Operation& o) {
 
 GlooCalls::GlooCalls(std::shared_ptr<::gloo::Context> mesh)
     : messages_(std::move(mesh)), rank_(messages_.rank()), size_(messages_.size()) {}
+
+// A neighbour's number of a process may mean another process here, or none: a container or another
+// host has its own. A mark with a random value tells.
+void GlooCalls::share_memory(bool allowed, Channel channel) {
+    std::random_device random;
+    marks_ = std::uint64_t{random()} << 32 | random();
+    struct Word {
+        std::int64_t process;
+        MemoryMark::Place mark;
+    };
+    const MemoryMark mark(++marks_);
+    const Word mine{getpid(), mark.place()};
+    Word left{};
+    exchange(channel, &mine, sizeof mine, around(rank_ + 1), &left, sizeof left, around(rank_ - 1));
+    const PeerMemory memory(static_cast<pid_t>(left.process));
+    std::uint64_t seen = 0;
+    const char good = allowed && memory.read(left.mark.address, &seen, sizeof seen, left.mark) == 0;
+    // The answers of all come after all have tried, so the mark stays long enough.
+    Bytes all(static_cast<std::size_t>(size_));
+    all_gather(&good, all.data(), 1, channel);
+    if (std::find(all.begin(), all.end(), 0) == all.end()) left_ = memory;
+}
 
 // Cuts a buffer into one part for each rank. The first parts get one element more if the count does
 // not divide.
@@ -37,7 +68,8 @@ GlooCalls::Part GlooCalls::part_of(const Buffer& buffer, int index) const {
 GlooCalls::Hops GlooCalls::reduce_hops(const Buffer& buffer, int last) const {
     Hops hops;
     for (int step = 0; step + 1 < size_; ++step)
-        hops.push_back({part_of(buffer, around(last - 2 - step)), true});
+        hops.push_back({part_of(buffer, around(last - 2 - step)),
+                        step + 2 < size_ ? GlooRing::Does::add : GlooRing::Does::add_last});
     return hops;
 }
 
@@ -46,7 +78,7 @@ GlooCalls::Hops GlooCalls::reduce_hops(const Buffer& buffer, int last) const {
 GlooCalls::Hops GlooCalls::gather_hops(const Buffer& buffer, int first) const {
     Hops hops;
     for (int step = 0; step + 1 < size_; ++step)
-        hops.push_back({part_of(buffer, around(first - 1 - step)), false});
+        hops.push_back({part_of(buffer, around(first - 1 - step)), GlooRing::Does::keep});
     return hops;
 }
 
@@ -57,8 +89,19 @@ std::unique_ptr<GlooRing> GlooCalls::ring_of(const Operation& o, Channel channel
     Hops hops = reduce_hops(o.in, rank_);
     if (o.kind == Collective::all_reduce)
         for (const auto& hop : gather_hops(o.in, rank_)) hops.push_back(hop);
-    return std::make_unique<GlooRing>(messages_, channel, part_of(o.in, around(rank_ - 1)), hops,
-                                      reduce_function(o.type(), o.op), size_of(o.type()));
+    const bool divides = o.op == ReduceOp::avg && !divides_first(o);
+    return ring(channel, o.in, around(rank_ - 1), hops,
+                {reduce_function(o.type(), o.op), o.type(), divides ? size_ : 1});
+}
+
+// A ring that begins with sending part `first`. All ranks choose alike: from the size of all.
+std::unique_ptr<GlooRing> GlooCalls::ring(Channel channel, const Buffer& buffer, int first,
+                                          const Hops& hops, const GlooRing::Reduction& reduction) {
+    if (left_ && buffer.bytes() / static_cast<std::size_t>(size_) >= kLeastInMemory)
+        return std::make_unique<GlooMemoryRing>(messages_, channel, *left_, ++marks_,
+                                                pointer(buffer), hops, reduction);
+    return std::make_unique<GlooMessageRing>(messages_, channel, part_of(buffer, first), hops,
+                                             reduction);
 }
 
 // Whether this rank's part of the larger buffer is the smaller one.
@@ -79,14 +122,9 @@ std::unique_ptr<GlooRing> GlooCalls::start(const Operation& o, Channel channel) 
     return nullptr;
 }
 
-void GlooCalls::finish(const Operation& o, GlooRing& ring) {
-    ring.finish();
-    if (o.op == ReduceOp::avg && !divides_first(o)) divide(o.out, size_);
-}
-
 void GlooCalls::all_reduce(const Operation& o, Channel channel) {
     if (divides_first(o)) divide(o.out, size_);
-    finish(o, *ring_of(o, channel));
+    ring_of(o, channel)->finish();
 }
 
 // The ring adds in place. If the caller's input must not change, it works on a copy.
@@ -100,7 +138,6 @@ void GlooCalls::reduce_scatter(const Operation& o, Channel channel) {
     if (divides_first(o)) divide(work.in, size_);
     ring_of(work, channel)->finish();
     if (!copy.empty()) std::memcpy(o.out.data, part_of(work.in, rank_).data, o.out.bytes());
-    if (o.op == ReduceOp::avg && !divides_first(o)) divide(o.out, size_);
 }
 
 // Up a binomial tree, whose root is place 0. In the round with bit `mask` each place that has the
@@ -199,7 +236,7 @@ std::unique_ptr<GlooRing> GlooCalls::start_all_gather(const void* in, void* out,
     const Buffer all{out, bytes * static_cast<std::size_t>(size_), DataType::uint8};
     const Part own = part_of(all, rank_);
     std::memmove(own.data, in, bytes);
-    return std::make_unique<GlooRing>(messages_, channel, own, gather_hops(all, rank_), nullptr, 1);
+    return ring(channel, all, rank_, gather_hops(all, rank_), {});
 }
 
 void GlooCalls::run(const Operation& o, Channel channel) {

@@ -43,6 +43,9 @@ std::string text_of(const sockaddr_storage& address) {
 // needs equal sizes. The longest IPv6 address with port needs 53 characters and a zero.
 constexpr std::size_t kTextWidth = 56;
 
+// Of the messages before the first call.
+constexpr GlooCalls::Channel kConnecting = 0;
+
 }  // namespace
 
 // Gloo's exceptions have no code, so their text has to tell what happened.
@@ -85,7 +88,8 @@ Result<std::shared_ptr<::gloo::transport::Device>> make_device(const Context& co
 
 Result<std::unique_ptr<GlooMesh>> GlooMesh::connect(const Context& context, Store& store,
                                                     Clock::time_point deadline,
-                                                    std::chrono::milliseconds timeout) {
+                                                    std::chrono::milliseconds timeout,
+                                                    bool shares_memory) {
     std::unique_ptr<GlooMesh> mesh(new GlooMesh());
     // Gloo writes to sockets without MSG_NOSIGNAL, so a dead peer would end this process by
     // SIGPIPE. The device's thread is made below and inherits the blocked signal.
@@ -102,6 +106,7 @@ Result<std::unique_ptr<GlooMesh>> GlooMesh::connect(const Context& context, Stor
         mesh->calls_ = std::make_unique<GlooCalls>(mesh->context_);
         meeting.on_end([calls = mesh->calls_.get()] { calls->abort(); });
         mesh->find_links(before);
+        mesh->calls_->share_memory(shares_memory, kConnecting);
         mesh->goodbyes_ = meeting.close();
         if (auto done = mesh->watch(); !done) return done.error();
     } catch (const std::exception& problem) {
@@ -153,7 +158,7 @@ void GlooMesh::find_links(const std::vector<Link>& before) {
     for (std::size_t i = 1; i < std::min(rows, candidates.size() + 1); ++i) {
         candidates[i - 1].local.copy(&mine[i * kTextWidth], kTextWidth - 1);
     }
-    calls_->all_gather(mine.data(), table.data(), mine.size(), 0);
+    calls_->all_gather(mine.data(), table.data(), mine.size(), kConnecting);
     for (int rank = 0; rank < size; ++rank)
         names_[&table[static_cast<std::size_t>(rank) * rows * kTextWidth]] = rank;
     for (auto& link : candidates) {

@@ -35,10 +35,12 @@ class GlooMesh {
     using Clock = std::chrono::steady_clock;
 
     // Connects to all ranks, until `deadline` (see gloo_meeting.h). `timeout`: of each later call.
+    // `shares_memory`: GroupOptions::shares_memory.
     // Errors: timed_out, with the ranks that did not come; unavailable; those of the store.
     static Result<std::unique_ptr<GlooMesh>> connect(const Context& context, Store& store,
                                                      Clock::time_point deadline,
-                                                     std::chrono::milliseconds timeout);
+                                                     std::chrono::milliseconds timeout,
+                                                     bool shares_memory = true);
     ~GlooMesh();
     GlooMesh(const GlooMesh&) = delete;
     GlooMesh& operator=(const GlooMesh&) = delete;

@@ -3,20 +3,21 @@
 // 2009).
 //
 // In each hop a rank receives a part from its left neighbour (rank - 1) and adds it to its own
-// part, or keeps it as it is. In the next hop it sends that part to its right neighbour. Parts
-// travel in pieces: while this thread adds one piece, others are on the network.
+// part, or keeps it as it is. In the next hop its right neighbour gets that part. An average is
+// divided by the one rank that has its complete sum, before the others get it.
 //
-// The constructor posts the first receives and sends the part that this rank begins with. finish()
-// does the rest. So a collective that was begun is already moving while the thread that will finish
-// it is still busy with the one before.
+// Parts travel in messages (gloo_message_ring.h), or through the memory of ranks that share a host
+// (gloo_memory_ring.h). The constructors of both tell the neighbours what they need to begin;
+// finish() does the rest. So a collective that was begun is already moving while the thread that
+// will finish it is still busy with the one before.
 //
 // The order of the additions depends only on the number of ranks. Threads: the constructor in any
-// thread; finish() and the destructor in one. The buffers must stay until the destructor.
+// thread; finish() and the destructor in one. The buffers must stay until the destructor. Errors
+// are exceptions, see gloo_messages.h.
 #pragma once
 
-#include <vector>
+#include <cstddef>
 
-#include "trainer/gloo/gloo_messages.h"
 #include "trainer/group/operation.h"
 
 namespace ddprun::trainer {
@@ -28,45 +29,41 @@ class GlooRing {
         char* data = nullptr;
         std::size_t bytes = 0;
     };
-    // What happens in one hop: the part that comes, and whether it is added or kept.
+    // What happens with the part that comes in one hop.
+    enum class Does {
+        keep,     // it replaces this rank's
+        add,      // it is added to this rank's
+        add_last  // the sum is then complete
+    };
     struct Hop {
         Part in;
-        bool adds;
+        Does does;
+    };
+    // How values are added. Without an addition no hop adds.
+    struct Reduction {
+        ReduceFunction function = nullptr;
+        DataType type = DataType::uint8;
+        int divide_by = 1;  // of complete sums
+
+        std::size_t width() const { return size_of(type); }
+
+        // Adds `came` to a part. What came is the sum over the ranks before this one. It is the
+        // first operand, so that the order of the additions is the order of the ring.
+        void add(const Part& part, const char* came, Does does) const {
+            const std::size_t count = part.bytes / width();
+            function(part.data, came, part.data, count);
+            if (does == Does::add_last && divide_by > 1)
+                divide({part.data, count, type}, divide_by);
+        }
     };
 
-    // `first` goes to the right neighbour in the first hop. `add` works on elements of `width`
-    // bytes; it is null if no hop adds.
-    GlooRing(GlooMessages& messages, GlooMessages::Channel channel, Part first,
-             const std::vector<Hop>& hops, ReduceFunction add, std::size_t width);
+    GlooRing() = default;
+    virtual ~GlooRing() = default;
     GlooRing(const GlooRing&) = delete;
     GlooRing& operator=(const GlooRing&) = delete;
 
-    // Carries out all hops and waits for them. Errors are exceptions, see gloo_messages.h.
-    void finish();
-
-  private:
-    using Pending = GlooMessages::Pending;
-    struct Piece {
-        Part part;
-        bool adds, goes_on;  // goes_on: is sent to the right in the next hop
-        Pending pending;
-    };
-
-    template <class Function>
-    static void cut(const Part& part, std::size_t piece, Function function);
-    char* landing(std::size_t index);
-    void post(std::size_t index);
-    void send(const Part& part);
-
-    GlooMessages& messages_;
-    const GlooMessages::Channel channel_;
-    const ReduceFunction add_;
-    const std::size_t width_;
-    std::size_t room_ = 0;  // bytes of the largest piece that is added
-    // Pieces that wait to be added: kAhead slots of room_ bytes, used in turn.
-    std::unique_ptr<char[]> scratch_;
-    std::vector<Piece> incoming_;  // in the order in which they arrive
-    std::vector<Pending> sent_;
+    // Carries out all hops and waits for them.
+    virtual void finish() = 0;
 };
 
 }  // namespace ddprun::trainer

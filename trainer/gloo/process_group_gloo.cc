@@ -76,7 +76,7 @@ class GlooGroup final : public QueuedGroup {
             auto* begun = static_cast<Begun*>(started);
             if (auto agreed = agree(operation, begun); !agreed) return agreed;
             if (begun && begun->ring) {
-                mesh_->calls().finish(operation, *begun->ring);
+                begun->ring->finish();
                 return {};
             }
             // A call without elements moves nothing, but it still waits for all ranks, as every
@@ -268,7 +268,8 @@ Result<std::unique_ptr<ProcessGroup>> make_gloo_group(const Context& context,
                                                       GlooMesh::Clock::time_point deadline) {
     std::unique_ptr<GlooMesh> mesh;
     if (context.world_size > 1) {
-        auto made = GlooMesh::connect(context, *store, deadline, options.timeout);
+        auto made =
+            GlooMesh::connect(context, *store, deadline, options.timeout, options.shares_memory);
         if (!made) return made.error();
         mesh = std::move(*made);
     }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <numeric>
 
 #include "trainer/gpu/gpu_math.h"
 #include "trainer/gpu/gpu_stream.h"
@@ -11,16 +13,24 @@
 namespace ddprun::trainer {
 namespace {
 
-// In double: the squares of many floats would lose precision, or overflow, as a float sum.
+// In double: the squares of many floats would lose precision, or overflow, as a float sum. Several
+// sums at a time, because each addition to one sum waits for the one before.
 template <class T>
 double square_sum_as(const Buffer& buffer) {
+    constexpr std::size_t kSums = 16;
     const T* values = static_cast<const T*>(buffer.data);
-    double sum = 0;
-    for (std::size_t i = 0; i < buffer.count; ++i) {
+    double sums[kSums] = {};
+    std::size_t i = 0;
+    for (; i + kSums <= buffer.count; i += kSums)
+        for (std::size_t s = 0; s < kSums; ++s) {
+            const double value = static_cast<double>(values[i + s]);
+            sums[s] += value * value;
+        }
+    for (; i < buffer.count; ++i) {
         const double value = static_cast<double>(values[i]);
-        sum += value * value;
+        sums[i % kSums] += value * value;
     }
-    return sum;
+    return std::accumulate(std::begin(sums), std::end(sums), 0.0);
 }
 
 double square_sum(const Buffer& buffer) {

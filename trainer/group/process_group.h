@@ -81,6 +81,9 @@ struct GroupOptions {
     // compared over all groups that both are in (launch_order.h). Each costs two requests to the
     // store for each other rank of its group. The whole group's options count. 0: none.
     std::uint64_t checked_launches = 0;
+    // On CPUs: ranks that share a host read large buffers from each other's memory, where the
+    // kernel lets them (trainer/gloo/peer_memory.h). false on one rank keeps all ranks from it.
+    bool shares_memory = true;
     // On GPUs: whether the group's stream goes before the program's where both have work.
     GpuPriority priority = GpuPriority::high;
 };

@@ -19,7 +19,7 @@ using test::Ends;
 // messages is a wrong number. They are small whole numbers, which floats add exactly.
 struct Begun {
     Begun(GlooCalls& calls, GlooCalls::Channel channel, int rank)
-        : values(20'000, static_cast<float>(channel) + static_cast<float>(rank)),
+        : values(30'000, static_cast<float>(channel) + static_cast<float>(rank)),
           operation(Operation::all_reduce(buffer_of(std::span(values)))),
           ring(calls.start(operation, channel)) {}
 
@@ -54,7 +54,7 @@ int start_beside_each_other(GlooMesh& mesh, int rank, int world) {
     bool right = true;
     for (GlooCalls::Channel i = 0; i < kEach; ++i) {
         const GlooCalls::Channel channel = 1 + kStarters * kEach + i;
-        std::vector<float> values(20'000, static_cast<float>(channel) + static_cast<float>(rank));
+        std::vector<float> values(30'000, static_cast<float>(channel) + static_cast<float>(rank));
         calls.run(Operation::all_reduce(buffer_of(std::span(values))), channel);
         right = right && all_are(values, sum(channel));
     }
@@ -63,7 +63,7 @@ int start_beside_each_other(GlooMesh& mesh, int rank, int world) {
         for (GlooCalls::Channel i = 0; i < kEach; ++i) {
             Begun& one = *begun[t][i];
             // Only one thread may finish calls. It does so when all have been started.
-            calls.finish(one.operation, *one.ring);
+            one.ring->finish();
             right = right && all_are(one.values, sum(1 + t * kEach + i));
         }
     }
@@ -73,18 +73,20 @@ int start_beside_each_other(GlooMesh& mesh, int rank, int world) {
 // begin() of a group sends its first messages in the caller's thread, while the group's own thread
 // is at work on the same connections. This is that meeting, with more threads than there ever are.
 TEST(GlooCalls, StartFromAnyThread) {
-    auto ends = test::run_ranks(3, [](const Context& context) {
-        auto store = connect_store(context, seconds(10)).value();
-        auto mesh =
-            GlooMesh::connect(context, *store, GlooMesh::Clock::now() + seconds(20), seconds(20))
-                .value();
-        const int code = start_beside_each_other(*mesh, context.rank.value, context.world_size);
-        // No rank leaves before all are done, on a channel that nobody else uses.
-        mesh->calls().run(Operation::barrier(), 1'000'000);
-        mesh->leave(*store);
-        return code;
-    });
-    EXPECT_EQ(ends, Ends({0, 0, 0}));
+    for (bool shares_memory : {true, false}) {
+        auto ends = test::run_ranks(3, [&](const Context& context) {
+            auto store = connect_store(context, seconds(10)).value();
+            auto mesh = GlooMesh::connect(context, *store, GlooMesh::Clock::now() + seconds(20),
+                                          seconds(20), shares_memory)
+                            .value();
+            const int code = start_beside_each_other(*mesh, context.rank.value, context.world_size);
+            // No rank leaves before all are done, on a channel that nobody else uses.
+            mesh->calls().run(Operation::barrier(), 1'000'000);
+            mesh->leave(*store);
+            return code;
+        });
+        EXPECT_EQ(ends, Ends({0, 0, 0}));
+    }
 }
 
 }  // namespace

@@ -201,11 +201,13 @@ bool fits(const Case& c, GroupRank& me, int world) {
 // 150 random calls on each of 1, 2, 3 and 4 ranks give what the definition says. Rings and trees
 // have their corner cases at small and odd numbers of ranks.
 TEST(Collectives, AgreeWithANaiveModel) {
-    for (int world = 1; world <= 4; ++world) {
+    // Below zero: as many ranks, which do not read each other's memory.
+    for (int with : {1, 2, 3, 4, -2, -3}) {
+        const int world = std::abs(with);
         auto ends = run_ranks(
             world,
             [&](const Context& context) {
-                GroupRank me(context);
+                GroupRank me(context, seconds(10), with > 0);
                 std::mt19937 random(static_cast<unsigned>(world));
                 for (int i = 0; i < 150; ++i) {
                     Case c = draw(random, world);
@@ -220,12 +222,14 @@ TEST(Collectives, AgreeWithANaiveModel) {
     }
 }
 
-// 40 MB go in more pieces (of 1 MiB) than have their receives posted at once, so a ring has to post
-// more on its way. Two are under way together. Sizes are odd, so the last pieces are short.
+// In messages 40 MB go in more pieces (of 1 MiB) than have their receives posted at once, so a ring
+// has to post more on its way. Two are under way together. Sizes are odd, so the last pieces are
+// short.
 TEST(Collectives, MovesWhatIsLarge) {
-    for (int world : {2, 3}) {
+    for (int with : {2, 3, -2, -3}) {
+        const int world = std::abs(with);
         auto ends = run_ranks(world, [&](const Context& context) {
-            GroupRank me(context, seconds(60));
+            GroupRank me(context, seconds(60), with > 0);
             const std::size_t part = 1'700'001, all = part * static_cast<std::size_t>(world);
             // Whole numbers whose sums are exact, and a period (1009) that no piece has: a piece in
             // the wrong place shows.
@@ -293,27 +297,27 @@ Operation big(Collective kind, std::vector<float>& in, std::vector<float>& out, 
     }
 }
 
-class KilledInside : public testing::TestWithParam<Collective> {};
+class KilledInside : public testing::TestWithParam<std::tuple<Collective, bool>> {};
 
 // Another thread of rank 1 kills it while it goes through call after call. So each run hits another
 // point inside the call. The others get an error, although their time-out is ten minutes: no wait
 // of any collective may depend on a rank that is gone.
 TEST_P(KilledInside, AllOthersGetAnError) {
+    const auto [kind, shares_memory] = GetParam();
     auto ends = run_ranks(
         3,
-        [](const Context& context) {
+        [&, kind = kind, shares_memory = shares_memory](const Context& context) {
             // A monitored barrier is the exception. Its ranks meet in the store, where no
             // connection breaks, so it ends at its time-out: 2 s here.
-            GroupRank me(context, std::chrono::minutes(
-                                      GetParam() == Collective::monitored_barrier ? 0 : 10) +
-                                      seconds(GetParam() == Collective::monitored_barrier ? 2 : 0));
+            GroupRank me(context, seconds(kind == Collective::monitored_barrier ? 2 : 600),
+                         shares_memory);
             std::vector<float> in(90'000, 1.0f), out(90'000, 1.0f);
             std::thread killer;
             for (int i = 0; i < 100'000; ++i) {
                 // A few calls come first, so that connections and agreed shapes exist.
                 if (i == 7 && context.rank.value == 1)
                     killer = std::thread([] { (void)raise(SIGKILL); });
-                auto done = me.group->call(big(GetParam(), in, out, context.rank.value));
+                auto done = me.group->call(big(kind, in, out, context.rank.value));
                 if (!done) return test::expects_error(done, "number ");
             }
             // After so many calls without an error, nobody has noticed the death.
@@ -325,11 +329,11 @@ TEST_P(KilledInside, AllOthersGetAnError) {
 
 // The same with five calls under way. Each Work ends with an error, and its memory belongs to the
 // caller at once: Gloo must not write to it any more.
-TEST(Collectives, WhatWasBegunEndsWithARank) {
+void what_was_begun_ends_with_a_rank(bool shares_memory) {
     auto ends = run_ranks(
         3,
-        [](const Context& context) {
-            GroupRank me(context, std::chrono::minutes(10));
+        [&](const Context& context) {
+            GroupRank me(context, std::chrono::minutes(10), shares_memory);
             std::thread killer;
             for (int i = 0; i < 100'000; ++i) {
                 if (i == 7 && context.rank.value == 1)
@@ -357,13 +361,24 @@ TEST(Collectives, WhatWasBegunEndsWithARank) {
     EXPECT_EQ(ends, Ends({0, -SIGKILL, 0}));
 }
 
+TEST(Collectives, WhatWasBegunEndsWithARank) {
+    what_was_begun_ends_with_a_rank(false);
+    what_was_begun_ends_with_a_rank(true);
+}
+
+constexpr Collective kAll[] = {
+    Collective::all_reduce,     Collective::broadcast,        Collective::reduce,
+    Collective::all_gather,     Collective::gather,           Collective::scatter,
+    Collective::reduce_scatter, Collective::exchange,         Collective::all_to_all,
+    Collective::barrier,        Collective::monitored_barrier};
 INSTANTIATE_TEST_SUITE_P(Collectives, KilledInside,
-                         testing::Values(Collective::all_reduce, Collective::broadcast,
-                                         Collective::reduce, Collective::all_gather,
-                                         Collective::reduce_scatter, Collective::gather,
-                                         Collective::scatter, Collective::all_to_all,
-                                         Collective::exchange, Collective::barrier,
-                                         Collective::monitored_barrier));
+                         testing::Combine(testing::ValuesIn(kAll), testing::Values(false)));
+// Only these read memory.
+INSTANTIATE_TEST_SUITE_P(InMemory, KilledInside,
+                         testing::Combine(testing::Values(Collective::all_reduce,
+                                                          Collective::all_gather,
+                                                          Collective::reduce_scatter),
+                                          testing::Values(true)));
 
 }  // namespace
 }  // namespace ddprun::trainer

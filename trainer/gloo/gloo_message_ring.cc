@@ -1,5 +1,5 @@
 // Cuts the parts of a ring into pieces, receives some of them ahead, and adds and passes them on.
-#include "trainer/gloo/gloo_ring.h"
+#include "trainer/gloo/gloo_message_ring.h"
 
 #include <algorithm>
 
@@ -14,22 +14,22 @@ constexpr std::size_t kAhead = 32;
 
 }  // namespace
 
-template <class Function>
 // Calls `function` for each piece of the part.
-void GlooRing::cut(const Part& part, std::size_t piece, Function function) {
+template <class Function>
+void GlooMessageRing::cut(const Part& part, std::size_t piece, Function function) {
     for (std::size_t at = 0; at < part.bytes; at += piece)
         function(Part{part.data + at, std::min(piece, part.bytes - at)});
 }
 
-GlooRing::GlooRing(GlooMessages& messages, GlooMessages::Channel channel, Part first,
-                   const std::vector<Hop>& hops, ReduceFunction add, std::size_t width)
-    : messages_(messages), channel_(channel), add_(add), width_(width) {
+GlooMessageRing::GlooMessageRing(GlooMessages& messages, GlooMessages::Channel channel, Part first,
+                                 const std::vector<Hop>& hops, const Reduction& reduction)
+    : messages_(messages), channel_(channel), reduction_(reduction) {
     // A piece must not split an element.
-    const std::size_t piece = kPiece / width * width;
+    const std::size_t piece = kPiece / reduction.width() * reduction.width();
     for (std::size_t hop = 0; hop < hops.size(); ++hop) {
         cut(hops[hop].in, piece, [&](Part part) {
-            incoming_.push_back({part, hops[hop].adds, hop + 1 < hops.size(), nullptr});
-            if (hops[hop].adds) room_ = std::max(room_, part.bytes);
+            incoming_.push_back({part, hops[hop].does, hop + 1 < hops.size(), nullptr});
+            if (hops[hop].does != Does::keep) room_ = std::max(room_, part.bytes);
         });
     }
     if (room_) scratch_.reset(new char[room_ * std::min(kAhead, incoming_.size())]);
@@ -42,30 +42,29 @@ GlooRing::GlooRing(GlooMessages& messages, GlooMessages::Channel channel, Part f
 // goes directly to its place in the buffer. That is safe too. This rank sent its own version of
 // that part to the right earlier, and the final version has come around the ring from there, so the
 // send is over.
-char* GlooRing::landing(std::size_t index) {
-    return incoming_[index].adds ? &scratch_[index % kAhead * room_] : incoming_[index].part.data;
+char* GlooMessageRing::landing(std::size_t index) {
+    const Piece& piece = incoming_[index];
+    return piece.does == Does::keep ? piece.part.data : &scratch_[index % kAhead * room_];
 }
 
 // Posts the receive of a piece, if there is a piece with this index.
-void GlooRing::post(std::size_t index) {
+void GlooMessageRing::post(std::size_t index) {
     if (index >= incoming_.size()) return;
     const int left = (messages_.rank() + messages_.size() - 1) % messages_.size();
     incoming_[index].pending =
         messages_.receive(channel_, landing(index), incoming_[index].part.bytes, left);
 }
 
-void GlooRing::send(const Part& part) {
+void GlooMessageRing::send(const Part& part) {
     const int right = (messages_.rank() + 1) % messages_.size();
     sent_.push_back(messages_.send(channel_, part.data, part.bytes, right));
 }
 
-void GlooRing::finish() {
+void GlooMessageRing::finish() {
     for (std::size_t i = 0; i < incoming_.size(); ++i) {
-        auto& [part, adds, goes_on, pending] = incoming_[i];
+        auto& [part, does, goes_on, pending] = incoming_[i];
         messages_.wait_received(pending);
-        // What came is the sum over the ranks before this one. It is the first operand, so that the
-        // order of the additions is the order of the ring.
-        if (adds) add_(part.data, landing(i), part.data, part.bytes / width_);
+        if (does != Does::keep) reduction_.add(part, landing(i), does);
         if (goes_on) send(part);
         // Only now: the new piece may use the scratch slot of piece i.
         post(i + kAhead);

@@ -1,0 +1,156 @@
+// Large buffers between ranks on one host: what goes through sockets, who may keep them there, and
+// a rank that gives up while others read its memory.
+#include "trainer/gloo/gloo_memory_ring.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "tests/trainer/group_rank.h"
+#include "trainer/gloo/gloo_mesh.h"
+
+namespace ddprun::trainer {
+namespace {
+
+using std::chrono::seconds;
+using test::Ends;
+using test::run_ranks;
+using test::StoreRank;
+
+struct MeshRank : StoreRank {
+    explicit MeshRank(const Context& context, bool shares_memory = true)
+        : StoreRank(context),
+          mesh(GlooMesh::connect(context, *store, GlooMesh::Clock::now() + seconds(20), seconds(20),
+                                 shares_memory)
+                   .value()) {}
+
+    std::unique_ptr<GlooMesh> mesh;
+};
+
+// What this process has written so far, to whatever descriptor.
+struct Written {
+    Written() {
+        std::ifstream io("/proc/self/io");
+        for (std::string name; io >> name;)
+            io >> (name == "wchar:" ? bytes : name == "syscw:" ? calls : other);
+    }
+    long bytes = 0, calls = 0, other = 0;
+};
+
+// Exit code of a test that the kernel makes impossible.
+constexpr int kForbidden = 77;
+
+// Bytes and system calls that a rank writes for one all-reduce of 4.7 MB.
+int written_by_all_reduce(const Context& context, bool shares_memory, long most_bytes,
+                          long most_calls) {
+    MeshRank me(context, shares_memory);
+    if (shares_memory && !me.mesh->calls().shares_memory()) return kForbidden;
+    std::vector<float> values(1'179'649, 1);
+    constexpr int kRounds = 10;
+    const Written before;
+    for (int i = 0; i < kRounds; ++i)
+        me.mesh->calls().run(Operation::all_reduce(buffer_of(std::span(values)), ReduceOp::avg),
+                             static_cast<GlooCalls::Channel>(1 + i));
+    const Written after;
+    const long bytes = (after.bytes - before.bytes) / kRounds;
+    const long calls = (after.calls - before.calls) / kRounds;
+    std::printf("rank %d of %d: an all-reduce of 4.7 MB writes %ld bytes in %ld calls\n",
+                context.rank.value, context.world_size, bytes, calls);
+    if (values.front() != 1 || values.back() != 1) return 1;
+    me.mesh->leave(*me.store);
+    return bytes <= most_bytes && calls <= most_calls ? 0 : 2;
+}
+
+bool forbidden(const Ends& ends) { return ends == Ends(ends.size(), kForbidden); }
+
+// A ring of N ranks has 2 (N - 1) hops. A message of Gloo's is two writes and the announcement of
+// its receiver, some 40 bytes each.
+TEST(GlooMemoryRing, SendsWordsAlone) {
+    for (int world : {2, 3, 4}) {
+        const long messages = 2 * (world - 1) + 1;
+        const auto ends = run_ranks(world, [&](const Context& context) {
+            return written_by_all_reduce(context, true, 160 * messages, 3 * messages + 2);
+        });
+        if (forbidden(ends)) GTEST_SKIP() << "no process may read another one's memory here";
+        EXPECT_EQ(ends, Ends(static_cast<std::size_t>(world), 0));
+    }
+}
+
+// The same in messages: a rank sends 2 (N - 1) / N of the buffer, 4.7 MB for two ranks.
+TEST(GlooMemoryRing, IsNotUsedWhereARankForbidsIt) {
+    const auto ends = run_ranks(2, [](const Context& context) {
+        MeshRank me(context, context.is_first());
+        if (me.mesh->calls().shares_memory()) return 1;
+        std::vector<float> values(1'179'649, 1);
+        const Written before;
+        me.mesh->calls().run(Operation::all_reduce(buffer_of(std::span(values))), 1);
+        me.mesh->leave(*me.store);
+        return Written().bytes - before.bytes > 4'700'000 && values.back() == 2 ? 0 : 2;
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+// A sum has the same bits on both ways, with thirds that floats cannot say.
+TEST(GlooMemoryRing, GivesTheBitsOfMessages) {
+    const auto ends = run_ranks(3, [](const Context& context) {
+        std::vector<float> values[2];
+        auto store = connect_store(context, seconds(10)).value();
+        for (const bool shares_memory : {false, true}) {
+            auto own = store->another(shares_memory ? "memory" : "messages").value();
+            auto mesh = GlooMesh::connect(context, *own, GlooMesh::Clock::now() + seconds(20),
+                                          seconds(20), shares_memory)
+                            .value();
+            auto& sums = values[shares_memory];
+            for (int i = 0; i < 300'001; ++i)
+                sums.push_back(static_cast<float>(i % 1009) / 3 +
+                               static_cast<float>(context.rank.value) / 7);
+            mesh->calls().run(Operation::all_reduce(buffer_of(std::span(sums)), ReduceOp::avg), 1);
+            mesh->calls().run(Operation::barrier(), 2);
+            mesh->leave(*own);
+        }
+        return values[0] == values[1] ? 0 : 1;
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0}));
+}
+
+// Rank 1 reads after rank 0 has given up and uses its memory for something else. It must not take
+// what is there now for gradients. (Without the mark it would, and then wait for a word.)
+TEST(GlooMemoryRing, TakesNothingFromARankThatHasGivenUp) {
+    const auto ends = run_ranks(2, [](const Context& context) {
+        MeshRank me(context);
+        auto& calls = me.mesh->calls();
+        if (!calls.shares_memory()) return kForbidden;
+        std::vector<float> values(1'000'000, 1);
+        const auto operation = Operation::all_reduce(buffer_of(std::span(values)));
+        // Rank 0 offers its memory to a rank that waits for the offer, which so arrives at once:
+        // before what is sent later.
+        std::unique_ptr<GlooRing> ring;
+        if (!context.is_first()) ring = calls.start(operation, 1);
+        calls.run(Operation::barrier(), 2);
+        if (context.is_first()) ring = calls.start(operation, 1);
+        calls.run(Operation::barrier(), 3);
+        if (context.is_first()) {
+            ring.reset();
+            values.assign(values.size(), 1e9f);
+            if (!me.say("gone") || !me.hear("seen")) return 1;
+            me.mesh->leave(*me.store);
+            return 0;
+        }
+        if (!me.hear("gone")) return 2;
+        std::string problem;
+        try {
+            ring->finish();
+        } catch (const std::exception& error) {
+            problem = error.what();
+        }
+        if (!me.say("seen")) return 3;
+        me.mesh->leave(*me.store);
+        if (problem.find("cannot be read: Stale") == std::string::npos) return 4;
+        return std::all_of(values.begin(), values.end(), [](float v) { return v == 1; }) ? 0 : 5;
+    });
+    if (forbidden(ends)) GTEST_SKIP() << "no process may read another one's memory here";
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+}  // namespace
+}  // namespace ddprun::trainer
