@@ -248,8 +248,9 @@ void Runner::spawn(const rendezvous::NodePlace& place) {
                 config_.workers.environment[kTimerVariable] = path;
         bequeath_folder();
     });
-    // Posted after the folders on the same thread, so no worker waits for it.
-    remove_left_sockets();
+    // What earlier workers have left. Posted after the folders on the same thread, so no worker
+    // waits for it.
+    if (sweeping_ != kNoGeneration) remove_left_sockets();
     program_lock_.later(config_.uses_grpc);
 }
 

@@ -12,7 +12,7 @@ using namespace ddprun;
 namespace {
 
 constexpr std::uintptr_t kPage = 4096;
-constexpr int kEntries = 40000;
+constexpr int kEntries = 12000;
 constexpr int kCodeSize = 16;  // of each entry
 
 // An index as GNU ld writes it: its header, and code of kEntries pieces behind it.
@@ -78,7 +78,7 @@ std::uintptr_t size_of(const std::vector<PageSpan>& spans) {
 // At the begin, in the middle and at the end of the program; with pages that begin anywhere.
 TEST(ExceptionIndex, NoSearchForOtherCodeLooksThere) {
     for (const auto& [begin, end] :
-         {std::pair(2, 26000), {0, 26000}, {9000, 31000}, {14000, kEntries}, {19990, 20010}})
+         {std::pair(2, 7800), {0, 7800}, {2700, 9300}, {4200, kEntries}, {5990, 6010}})
         for (const std::size_t shift : {0, 4, 1640, 4092}) {
             Index index(shift);
             const auto spans =
@@ -90,7 +90,7 @@ TEST(ExceptionIndex, NoSearchForOtherCodeLooksThere) {
                         ASSERT_FALSE(has(spans, at)) << begin << " " << end << " " << other;
             }
             const auto whole = static_cast<std::uintptr_t>(8 * (end - begin));
-            EXPECT_GE(size_of(spans) + 14 * kPage, whole);
+            EXPECT_GE(size_of(spans) + 12 * kPage, whole);
             for (const PageSpan& span : spans) {
                 EXPECT_EQ(span.begin % kPage, 0u);
                 EXPECT_GE(span.begin, index.place(begin));
@@ -104,5 +104,5 @@ TEST(ExceptionIndex, NothingForCodeThatHasNoEntriesOrAnotherForm) {
     EXPECT_TRUE(index_only_for(index.header(), index.code(5), index.code(5), kPage).empty());
     EXPECT_TRUE(index_only_for(index.header(), 1, 2, kPage).empty());
     index.header()[3] = 0x3c;
-    EXPECT_TRUE(index_only_for(index.header(), index.code(0), index.code(30000), kPage).empty());
+    EXPECT_TRUE(index_only_for(index.header(), index.code(0), index.code(9000), kPage).empty());
 }
