@@ -12,24 +12,38 @@ set(DDPRUN_SELDOM_USED
   libddprun_launcher_check.a: libddprun_launcher_dry_run.a: libddprun_launcher_options.a: libddprun_launcher_plan.a:
   libddprun_rendezvous_control.a:tunnel* libddprun_agent_warm.a:bootstrap_files* libddprun_agent_host.a:topology*
   libddprun_agent_stacks.a:python_* libddprun_agent_stacks.a:elf_*
-  libddprun_launcher_job.a:job_config* libddprun_launcher_job.a:mpi_library* libddprun_launcher_job.a:program_check*
+  libddprun_launcher_in_slurm.a:headless* libddprun_launcher_job.a:job_config*
+  libddprun_launcher_job.a:mpi_library* libddprun_launcher_job.a:program_check*
+  # From main() to the start of the loop, and the way out.
+  launcher/*/main.cc.o libc.a:libc-start*
   # Extensions of messages, which ours have none of.
   libprotobuf-lite.a:extension_set*
   # Texts of wide characters, money, dates and other languages, and names of types.
   libstdc++.a:*wlocale* libstdc++.a:cow-* libstdc++.a:*shim_facets* libstdc++.a:monetary* libstdc++.a:messages_*
   libstdc++.a:*_cow.o libstdc++.a:time_members* libstdc++.a:*codecvt* libstdc++.a:wstring* libstdc++.a:cp-demangle*
-  libstdc++.a:floating_* libc.a:*wc* libc.a:*wf* libc.a:wgenops* libc.a:vfscanf* libc.a:gconv* libc.a:strptime*
-  libc.a:strtof* libc.a:strtold* libc.a:printf_fphex* libc.a:*xfrm* libc.a:*coll* libc.a:*msgcat* libc.a:dcigettext*
-  libc.a:plural*
+  libstdc++.a:floating_* libc.a:*wc* libc.a:*wf* libc.a:vfw* libc.a:wgenops* libc.a:vfscanf* libc.a:gconv*
+  libc.a:strptime* libc.a:strtof* libc.a:strtold* libc.a:printf_fphex* libc.a:*xfrm* libc.a:*coll* libc.a:*msgcat*
+  libc.a:dcigettext* libc.a:plural*
+  # What processors of before 2013 compare and copy texts with, or such with transactions.
+  libc.a:str[cn]*-sse* libc.a:stpncpy-sse* libc.a:*-ssse3* libc.a:*-avx2-rtm*
   # Name servers and users, which children of ddprun ask for, and shared libraries, which it has none of.
   libc.a:getaddrinfo* libc.a:getnameinfo* libc.a:gethst* libc.a:getsrv* libc.a:idna* libc.a:res_* libc.a:dns-*
   libc.a:nscd_* libc.a:nss_* libc.a:files-* libc.a:sgets* libc.a:fgetgr* libc.a:fgetpw* libc.a:dl-load*
   libc.a:dl-reloc* libc.a:dl-open* libc.a:dl-close* libc.a:dl-deps* libc.a:dl-lookup* libc.a:dl-version*
   libc.a:dl-cache* libc.a:dl-profile* libc.a:dl-trampoline*)
 
-# The linker script with these places. GNU ld adds it to its own. All of .eh_frame stays in one place: the index for
-# exceptions has one section only, and one that passes code without an entry ends the program.
+# The linker script with these places. GNU ld adds it to its own.
+#
+# All of .eh_frame stays in one section: the index for exceptions has one only, and an exception that passes code
+# without an entry ends the program. What is seldom used comes last in it, since entries with the same head share the
+# first one. Nothing lies between two parts, not even to begin a page: zeros end the section, as crtend.o does.
 function(ddprun_seldom_used_script file)
+  set(frames "")
+  set(others "")
+  foreach(library ${DDPRUN_SELDOM_USED})
+    string(APPEND frames "    KEEP (*${library}(.eh_frame))\n")
+    string(APPEND others " *${library}")
+  endforeach()
   foreach(kind text rodata gcc_except_table)
     set(inputs "")
     foreach(library ${DDPRUN_SELDOM_USED})
@@ -57,6 +71,15 @@ ${gcc_except_table}    ddprun_seldom_constants_end = .;
   }
 }
 INSERT AFTER .rodata;
+SECTIONS {
+  .eh_frame : {
+    KEEP (*(EXCLUDE_FILE (*crtend.o${others}) .eh_frame))
+    ddprun_seldom_frames_begin = .;
+${frames}    ddprun_seldom_frames_end = .;
+    KEEP (*(.eh_frame))
+  }
+}
+INSERT AFTER .eh_frame_hdr;
 ")
 endfunction()
 
@@ -76,16 +99,34 @@ function(ddprun_always_used result)
   set(${result} ${libraries} PARENT_SCOPE)
 endfunction()
 
+# Whether the linker makes these places: GNU ld does. Others read scripts in their own way, or none.
+function(ddprun_linker_orders result script)
+  separate_arguments(flags UNIX_COMMAND "${CMAKE_CXX_FLAGS} ${CMAKE_EXE_LINKER_FLAGS}")
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} ${flags} -Wl,--version OUTPUT_VARIABLE version ERROR_QUIET)
+  unset(DDPRUN_LINKER_ORDERS CACHE)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND version MATCHES "^GNU ld ")
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/seldom_used_probe.cc CONTENT "int main() { throw 1; }\n")
+    try_compile(DDPRUN_LINKER_ORDERS ${CMAKE_BINARY_DIR}/seldom_used_probe ${CMAKE_BINARY_DIR}/seldom_used_probe.cc
+      LINK_OPTIONS ${ARGN} -Wl,-T,${script})
+  endif()
+  if(NOT DDPRUN_LINKER_ORDERS)
+    message(STATUS "ddprun: this linker does not put apart what is seldom used; an idle ddprun takes 8 MiB more")
+  endif()
+  set(${result} ${DDPRUN_LINKER_ORDERS} PARENT_SCOPE)
+endfunction()
+
 # Links a program statically, with these places where the linker can make them.
 function(ddprun_link_static_and_ordered target)
-  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    target_link_options(${target} PRIVATE -static)
-    return()
-  endif()
   set(script ${CMAKE_BINARY_DIR}/seldom_used.ld)
   ddprun_seldom_used_script(${script})
   # With g++'s own -static the first exception has all tables of the program read and sorted. Without it g++ takes the
   # start files of other programs, and the linker writes an index.
-  target_link_options(${target} PRIVATE -no-pie -static-libgcc -Wl,-static,--eh-frame-hdr,-T,${script})
+  set(options -no-pie -static-libgcc -Wl,-static,--eh-frame-hdr)
+  ddprun_linker_orders(orders ${script} ${options})
+  if(NOT orders)
+    target_link_options(${target} PRIVATE -static)
+    return()
+  endif()
+  target_link_options(${target} PRIVATE ${options} -Wl,-T,${script})
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${script})
 endfunction()

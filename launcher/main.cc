@@ -8,13 +8,13 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <random>
 
 #include "agent/host/hardware.h"
 #include "agent/host/topology.h"
 #include "agent/keeper/keeper.h"
 #include "agent/output/attempt_folder.h"
 #include "base/exit_code.h"
+#include "base/hexadecimal.h"
 #include "base/printable.h"
 #include "base/release.h"
 #include "base/system/descriptor_room.h"
@@ -23,6 +23,7 @@
 #include "base/system/own_limits.h"
 #include "base/system/own_proc.h"
 #include "base/system/print_text.h"
+#include "base/system/random_bytes.h"
 #include "base/system/standard_streams.h"
 #include "launcher/check/check_node.h"
 #include "launcher/dry_run/dry_run_json.h"
@@ -98,13 +99,10 @@ launcher::HostFacts look_at_host(const Environment& environment, const char* cal
         host.temporary_directory = *folder;
     host.fleeting_directory = agent::temporary_parents().front();
     host.working_directory = std::filesystem::current_path(ignored).string();
-    char random[24];
-    std::random_device device;
-    std::snprintf(random, sizeof random, "%08x%08x", device(), device());
     // A dry run makes no random names. It prints a placeholder instead.
-    host.random_id = options.dry_run ? launcher::kNotMadeYet : random;
+    host.random_id = options.dry_run ? launcher::kNotMadeYet : hexadecimal(random_number());
     host.called_as_torchrun = is_torchrun(called_as);
-    host.python_exec = launcher::find_python(environment, host.called_as_torchrun ? called_as : "");
+    host.python_exec = launcher::find_python(environment, called_as, host.called_as_torchrun);
     host.python_in_path = launcher::find_in_path(launcher::kPython, value_of(environment, "PATH"));
     host.log_at_terminal = ::isatty(STDERR_FILENO) == 1;
     host.omp_num_threads_set = environment.contains("OMP_NUM_THREADS");

@@ -175,7 +175,8 @@ std::vector<Gpu> find_gpus(const HostRoots& roots) {
         gpus.back().uuid = uuid_in(path / "information");
     }
     // In a container the driver's folder in /proc may be missing, while sysfs is there.
-    if (gpus.empty())
+    std::error_code missing;
+    if (gpus.empty() && fs::exists(roots.sys + "/bus/pci/drivers/nvidia", missing))
         for (const fs::path& path : entries_of(roots.sys + "/bus/pci/devices"))
             if (is_nvidia_gpu(path)) gpus.push_back(gpu_at(path.filename(), roots));
     if (!gpus.empty() && is_divided(roots)) add_instances(gpus, ask_nvidia_smi());
@@ -196,9 +197,13 @@ std::optional<double> cpu_quota(const HostRoots& roots) {
         // root.
         const std::string path = line.substr(second + 2);
         std::optional<double> quota;
-        if (controllers.empty()) quota = least_quota(root / path, root, quota_v2);
+        // A path of nothing would add a slash, and the root would be looked at twice.
+        const auto group_in = [&path](const fs::path& folder) {
+            return path.empty() ? folder : folder / path;
+        };
+        if (controllers.empty()) quota = least_quota(group_in(root), root, quota_v2);
         if (("," + controllers + ",").find(",cpu,") != std::string::npos)
-            quota = least_quota(root / "cpu" / path, root / "cpu", quota_v1);
+            quota = least_quota(group_in(root / "cpu"), root / "cpu", quota_v1);
         if (quota && (!least || *quota < *least)) least = quota;
     }
     return least;

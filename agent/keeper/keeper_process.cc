@@ -170,6 +170,7 @@ bool Process::wait(int milliseconds) {
 void Process::lock() {
     lock_due_ = false;
     lock_program();
+    let_go_of_seldom_used();
 }
 
 // Takes all requests that are there.

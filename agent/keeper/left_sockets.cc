@@ -12,8 +12,10 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <string_view>
 #include <utility>
 
+#include "base/system/folder_names.h"
 #include "base/system/unique_fd.h"
 
 namespace ddprun::agent {
@@ -35,18 +37,10 @@ std::vector<std::string> temporary_folders() {
 }
 
 // The folders of torch_shm_manager.
-bool is_of_manager(const std::string& folder) { return folder.starts_with("torch-shm-dir-"); }
+bool is_of_manager(std::string_view folder) { return folder.starts_with("torch-shm-dir-"); }
 
-bool is_of_library(const std::string& folder) {
+bool is_of_library(std::string_view folder) {
     return folder.starts_with("pymp-") || is_of_manager(folder);
-}
-
-// Stops at the first error. What is not found now stays, which does no harm.
-template <class Each>
-void for_each_entry(const fs::path& folder, Each each) {
-    std::error_code error;
-    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
-        each(at->path());
 }
 
 // lstat() and not stat(): a symbolic link in a shared /tmp may point anywhere.
@@ -96,14 +90,16 @@ LeftSockets::LeftSockets(std::vector<std::string> folders)
     : folders_(std::move(folders)),
       since_(std::time(nullptr) - 1) {}  // timestamps of files may be a clock tick old
 
+// What is not found now stays, which does no harm.
 void LeftSockets::remove() const {
     std::vector<fs::path> found;
     for (const std::string& folder : folders_)
-        for_each_entry(folder, [&](const fs::path& made) {
-            if (is_of_library(made.filename()))
-                for_each_entry(made, [&](const fs::path& path) {
-                    if (is_ours(path, since_)) found.push_back(path);
-                });
+        for_each_name(folder, [&](std::string_view made) {
+            if (!is_of_library(made)) return;
+            const fs::path library = fs::path(folder) / made;
+            for_each_name(library, [&](std::string_view name) {
+                if (is_ours(library / name, since_)) found.push_back(library / name);
+            });
         });
     if (found.empty()) return;
     // Read after the files were found: a socket that was bound in between is in the list. The other
@@ -113,7 +109,7 @@ void LeftSockets::remove() const {
         if (bound.contains(short_name(path)) || !nobody_listens(path)) continue;
         // rmdir() removes the manager's folder only when nothing else is in it.
         ::unlink(path.c_str());
-        if (is_of_manager(path.parent_path().filename())) ::rmdir(path.parent_path().c_str());
+        if (is_of_manager(path.parent_path().filename().string())) ::rmdir(path.parent_path().c_str());
     }
 }
 

@@ -17,7 +17,6 @@
 #include "base/overload.h"
 #include "base/system/boot_clock.h"
 #include "base/system/own_proc.h"
-#include "base/system/resident_memory.h"
 #include "rendezvous/wire/wire.h"
 
 namespace ddprun::agent {
@@ -203,8 +202,8 @@ void Runner::perform(Effect& effect) {
         effect);
 }
 
-rendezvous::Usage Runner::usage() const {
-    return {resident_memory(), *consoles_.printed, store_.operations(), store_.waiters()};
+rendezvous::Usage Runner::usage() {
+    return {memory_.read(boot_now()), *consoles_.printed, store_.operations(), store_.waiters()};
 }
 
 // The machine does not know about ports, nor what this process uses. Each Join offers the port that

@@ -25,6 +25,7 @@
 #include "agent/warm/warm_starts.h"
 #include "agent/workers/worker_set.h"
 #include "agent/workers/worker_timers.h"
+#include "base/system/resident_memory.h"
 #include "base/system/unique_fd.h"
 
 namespace ddprun::agent {
@@ -72,7 +73,7 @@ class Runner {
     void arm();
     void perform(Effect& effect);
     void send(rendezvous::ToLeader& message);
-    rendezvous::Usage usage() const;
+    rendezvous::Usage usage();
     void open_store(const rendezvous::NodePlace& place);
     void spawn(const rendezvous::NodePlace& place);
     void spawn_nothing(const rendezvous::NodePlace& place);
@@ -118,6 +119,7 @@ class Runner {
     boost::asio::steady_timer timer_;
     Time armed_ = kNever;
     std::deque<Event> mailbox_;
+    MemoryGauge memory_;
     Generation sweeping_ = kNoGeneration;  // the newest
     bool draining_ = false, finished_ = false;
     bool told_end_ = false;  // the leader has told the end

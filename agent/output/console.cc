@@ -33,6 +33,22 @@ Console::Options fitting(Console::Options options, const OutputTarget& target) {
 
 }  // namespace
 
+// Bytes on their way to a file. The file thread does the work; the loop may read the error when the
+// work is done.
+struct FileWork {
+    std::vector<std::string> pieces;
+    std::shared_ptr<OutputTarget> target;
+    FileThread::Progress progress;
+    int error = 0;
+
+    void run() {
+        error = target->write_all(pieces, progress);
+        pieces.clear();
+        // Closing a file may block, so the last reference must go on this thread.
+        target.reset();
+    }
+};
+
 // Handlers and jobs on the file thread hold this object by shared_ptr.
 struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
     Impl(asio::io_context& io, FileThread& files, OutputTarget to, std::string name, Tell tell,
@@ -61,10 +77,11 @@ struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
     asio::steady_timer pause;       // until the next look whether the held line has grown
     HeldLine line;
     ByteQueue queue;
-    std::size_t at_the_file = 0;  // bytes that the file thread is writing
-    bool armed = false;           // the loop waits for room in the output
-    bool dead = false;            // writing is not possible any more
-    bool stalled = false;         // it was full, and half of the limit is not free again
+    std::size_t at_the_file = 0;     // bytes that the file thread is writing
+    std::shared_ptr<FileWork> work;  // with them
+    bool armed = false;              // the loop waits for room in the output
+    bool dead = false;               // writing is not possible any more
+    bool stalled = false;            // it was full, and half of the limit is not free again
     std::vector<std::function<void()>> on_room;
 
     std::size_t waiting() const { return queue.size() + at_the_file + line.bytes_behind(); }
@@ -82,7 +99,8 @@ struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
     void heed_room();
     void say(const std::optional<Error>& error);
     std::size_t flush_file(Duration patience);
-    void post_rest(std::shared_ptr<OutputTarget> to);
+    std::shared_ptr<FileWork> rest(std::shared_ptr<OutputTarget> to);
+    void close_file(std::shared_ptr<OutputTarget> file);
     std::size_t flush_ready(Duration patience);
 };
 
@@ -136,25 +154,14 @@ void Console::Impl::arm() {
 void Console::Impl::hand_over() {
     if (at_the_file > 0 || queue.size() == 0) return;
     at_the_file = queue.size();
-    struct Work {
-        std::vector<std::string> pieces;
-        std::shared_ptr<OutputTarget> target;
-        FileThread::Progress progress;
-        int error = 0;
-    };
-    auto work = std::make_shared<Work>(Work{queue.take_all(), target, files.progress(), 0});
-    files.post(
-        [work] {
-            work->error = work->target->write_all(work->pieces, work->progress);
-            work->pieces.clear();
-            // Closing a file may block, so the last reference must go on this thread.
-            work->target.reset();
-        },
-        [self = shared_from_this(), work] { self->handed_over(work->error); });
+    work = rest(target);
+    files.post([work = work] { work->run(); },
+               [self = shared_from_this(), work = work] { self->handed_over(work->error); });
 }
 
 void Console::Impl::handed_over(int error) {
     at_the_file = 0;
+    work.reset();
     // The Console was destroyed in the meantime.
     if (!target) return;
     if (error != 0) fail(error);
@@ -224,17 +231,33 @@ void Console::Impl::heed_room() {
     for (auto& callback : std::exchange(on_room, {})) asio::post(io, std::move(callback));
 }
 
+std::shared_ptr<FileWork> Console::Impl::rest(std::shared_ptr<OutputTarget> to) {
+    return std::make_shared<FileWork>(
+        FileWork{queue.take_all(), std::move(to), files.progress(), 0});
+}
+
 // Blocks the loop's thread on purpose: this is the end of the process. The result is the number of
 // bytes that may be lost.
 std::size_t Console::Impl::flush_file(Duration patience) {
     const std::size_t size = waiting();
-    post_rest(target);
-    return files.drain(patience) ? 0 : size;
+    const auto before = work, last = rest(target);
+    files.post([last] { last->run(); });
+    if (!files.drain(patience)) return size;
+    const int error = before && before->error != 0 ? before->error : last->error;
+    if (error == 0) return 0;
+    dead = !may_recover(error);
+    if (const auto told = reports.broken(error, dead); told && tell) tell(*told);
+    return 0;
 }
 
-void Console::Impl::post_rest(std::shared_ptr<OutputTarget> to) {
-    files.post([pieces = queue.take_all(), to = std::move(to), progress = files.progress()] {
-        to->write_all(pieces, progress);
+// The loop may end before the file thread has written the rest, so what goes wrong is told there.
+void Console::Impl::close_file(std::shared_ptr<OutputTarget> file) {
+    files.post([before = work, last = rest(std::move(file)), reports = reports,
+                late = options.late]() mutable {
+        last->run();
+        const int error = before && before->error != 0 ? before->error : last->error;
+        if (error == 0 || !late) return;
+        if (const auto fault = reports.broken(error, !may_recover(error))) late->add(*fault);
     });
 }
 
@@ -272,7 +295,7 @@ Console::~Console() {
     const auto target = std::exchange(impl_->target, nullptr);
     // The file thread writes the rest and closes the file, because close() may wait for the file
     // system, too.
-    if (target->is_file()) impl_->post_rest(target);
+    if (target->is_file()) impl_->close_file(target);
 }
 
 void Console::write(std::string bytes, const void* who) {

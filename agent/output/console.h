@@ -21,6 +21,7 @@
 #include <string>
 #include <string_view>
 
+#include "agent/output/late_fault.h"
 #include "agent/output/output_plan.h"
 #include "agent/output/output_target.h"
 #include "base/error.h"
@@ -41,6 +42,8 @@ class Console {
         Duration patience{0};
         // How long a holder may write nothing while others wait (see hold()).
         Duration pause = std::chrono::seconds{5};
+        // Hears what the file thread meets when the Console is gone; may be null.
+        std::shared_ptr<LateFault> late = nullptr;
     };
     // Receives what the operator should know. Called later from the loop, never within write().
     using Tell = std::function<void(const Error&)>;
@@ -51,8 +54,8 @@ class Console {
     // For a file that this object owns from now on.
     Console(boost::asio::io_context& io, FileThread& files, UniqueFd file, std::string name,
             Tell tell, Options options);
-    // What waits for a file is still written. What waits for anything else is lost; call flush()
-    // before.
+    // What waits for a file is still written, and if that fails, Options::late gets the fault. What
+    // waits for anything else is lost; call flush() before.
     ~Console();
     Console(const Console&) = delete;
     Console& operator=(const Console&) = delete;
@@ -72,7 +75,8 @@ class Console {
     // while full().
     void when_room(std::function<void()> callback);
     // For the end of the process: writes without the loop, until nothing waits, or until nothing
-    // was taken for `patience`. Returns the number of lost bytes.
+    // was taken for `patience`. Returns the number of bytes that nobody has taken. A full disk is
+    // told as always, but within this call.
     std::size_t flush(Duration patience);
 
   private:

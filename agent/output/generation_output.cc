@@ -30,8 +30,9 @@ GenerationOutput::GenerationOutput(boost::asio::io_context& loop, const OutputPl
       tell_each_(std::move(tell)) {
     // Reports each kind of error once for all files of the generation: if the disk is full, every
     // file fails.
-    tell_ = [tell = tell_each_,
+    tell_ = [tell = tell_each_, late = consoles.late,
              told = std::make_shared<std::set<ErrorCode>>()](const Error& error) {
+        late->told(error.code());
         if (told->insert(error.code()).second) tell(error);
     };
     for (int i : {0, 1})
@@ -42,7 +43,7 @@ GenerationOutput::GenerationOutput(boost::asio::io_context& loop, const OutputPl
 std::unique_ptr<Console> GenerationOutput::file(UniqueFd fd, const std::string& name) {
     return std::make_unique<Console>(
         loop_, consoles_.files, std::move(fd), name, tell_,
-        Console::Options{.limit = kFileLimit, .patience = kFilePatience});
+        Console::Options{.limit = kFileLimit, .patience = kFilePatience, .late = consoles_.late});
 }
 
 std::string GenerationOutput::folder(int index) const {

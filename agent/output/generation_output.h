@@ -24,6 +24,8 @@ struct Consoles {
     Console &out, &err;
     // Bytes that workers have printed, in all generations.
     std::shared_ptr<std::int64_t> printed = std::make_shared<std::int64_t>(0);
+    // What goes wrong with files that are being closed, in all generations.
+    std::shared_ptr<LateFault> late = std::make_shared<LateFault>();
 };
 
 class GenerationOutput {

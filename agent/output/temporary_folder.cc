@@ -15,10 +15,12 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "agent/output/attempt_names.h"
 #include "base/system/careful_open.h"
+#include "base/system/folder_names.h"
 #include "base/system/small_file.h"
 
 namespace ddprun::agent {
@@ -121,12 +123,10 @@ OthersFolders look_beside(const TemporaryFolder& own) {
     const std::string_view pattern = kTemporaryFolder;
     const std::string_view prefix = pattern.substr(0, pattern.find('X'));
     std::vector<std::string> paths;
-    std::error_code error;
-    for (fs::directory_iterator at(parent, error), end; !error && at != end; at.increment(error)) {
-        const std::string name = at->path().filename();
-        if (name.size() == pattern.size() && name.starts_with(prefix) && at->path() != own.path)
-            paths.push_back(at->path());
-    }
+    for_each_name(parent, [&](std::string_view name) {
+        if (name.size() != pattern.size() || !name.starts_with(prefix)) return;
+        if (const fs::path path = parent / name; path != own.path) paths.push_back(path);
+    });
     return look_at_folders(paths);
 }
 

@@ -87,6 +87,7 @@ void WorkerSet::start(const rendezvous::NodePlace& place, Ready ready) {
             if (!alive.lock() || forgone_) return;
             start_all(std::move(files), ready);
         });
+    witness_.emplace();  // meanwhile
 }
 
 void WorkerSet::kill() {
@@ -372,7 +373,7 @@ DeathFacts WorkerSet::facts_of(const Worker& worker, const ExitStatus& status, T
     facts.stopped = signalled_at_;
     facts.sent_signal = worker.sent_signal;
     if (!status.failed()) return facts;
-    witness_.look(facts);
+    witness_->look(facts);
     facts.tail = worker.output->tail();
     return facts;
 }

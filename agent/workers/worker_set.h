@@ -113,7 +113,7 @@ class WorkerSet {
     AttemptFolder& folder_;
     OnEvent on_event_;
     Warn warn_;
-    DeathWitness witness_;
+    std::optional<DeathWitness> witness_;  // from before the start of the first worker
     int untold_ = 0;  // workers that have exited and whose error file is being read
     std::vector<std::function<void()>> when_told_;
     rendezvous::NodePlace node_place_;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/system/exception_index.h"
 #include "base/system/unique_fd.h"
 
 // Set by the linker script of ddprun (cmake/seldom_used.cmake); other programs do not have them.
@@ -19,6 +20,8 @@ extern "C" {
 [[gnu::weak]] extern const char ddprun_seldom_code_end[];
 [[gnu::weak]] extern const char ddprun_seldom_constants_begin[];
 [[gnu::weak]] extern const char ddprun_seldom_constants_end[];
+[[gnu::weak]] extern const char ddprun_seldom_frames_begin[];
+[[gnu::weak]] extern const char ddprun_seldom_frames_end[];
 }
 
 namespace ddprun {
@@ -49,7 +52,8 @@ Range seldom(const char* begin, const char* end) {
 // Adds a segment of constants in parts.
 void add_parts(Range rest, std::vector<Range>& to) {
     for (const Range& part : {seldom(ddprun_seldom_code_begin, ddprun_seldom_code_end),
-                              seldom(ddprun_seldom_constants_begin, ddprun_seldom_constants_end)}) {
+                              seldom(ddprun_seldom_constants_begin, ddprun_seldom_constants_end),
+                              seldom(ddprun_seldom_frames_begin, ddprun_seldom_frames_end)}) {
         if (part.begin >= part.end || part.begin < rest.begin || part.end > rest.end) continue;
         to.push_back({rest.begin, part.begin, rest.use});
         to.push_back(part);
@@ -78,6 +82,34 @@ std::vector<Range> ranges() {
     // What is used always has the first claim to the limit.
     std::stable_partition(found.begin(), found.end(),
                           [](const Range& range) { return range.use != Use::seldom; });
+    return found;
+}
+
+// The index for exceptions (program header PT_GNU_EH_FRAME); null: the program has none.
+const char* exception_index() {
+    const char* found = nullptr;
+    ::dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t, void* out) {
+            for (int i = 0; i < info->dlpi_phnum; ++i)
+                if (info->dlpi_phdr[i].p_type == PT_GNU_EH_FRAME)
+                    *static_cast<const char**>(out) =
+                        reinterpret_cast<const char*>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+            return 1;
+        },
+        &found);
+    return found;
+}
+
+// With what the index has of that code. It is found by reading the index, so only here.
+std::vector<Range> seldom_ranges() {
+    std::vector<Range> found = ranges();
+    std::erase_if(found, [](const Range& range) { return range.use != Use::seldom; });
+    const char* const index = found.empty() ? nullptr : exception_index();
+    if (!index) return found;
+    for (const PageSpan& span :
+         index_only_for(index, reinterpret_cast<std::uintptr_t>(ddprun_seldom_code_begin),
+                        reinterpret_cast<std::uintptr_t>(ddprun_seldom_code_end), page_size()))
+        found.push_back({span.begin, span.end, Use::seldom});
     return found;
 }
 
@@ -127,16 +159,13 @@ void fetch_program() {
     if (std::ranges::all_of(constant, lock)) std::ranges::for_each(constant, populate);
 }
 
-void fetch_seldom_used() {
-    for (const Range& range : ranges())
-        if (range.use == Use::seldom) populate(range);
-}
+void fetch_seldom_used() { std::ranges::for_each(seldom_ranges(), populate); }
 
 // Pages leave a locked range only when it is unlocked. One that could not be locked again at once
 // keeps its pages.
 void let_go_of_seldom_used() {
-    for (const Range& range : ranges()) {
-        if (range.use != Use::seldom || !lock(range)) continue;
+    for (const Range& range : seldom_ranges()) {
+        if (!lock(range)) continue;
         void* const at = reinterpret_cast<void*>(range.begin);
         // With sanitizers munlock() does nothing.
         (void)::syscall(SYS_munlock, at, range.end - range.begin);

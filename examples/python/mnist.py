@@ -62,16 +62,29 @@ def made_digits(count, seed):
     return torch.where(inked, ink.view(-1, 1, 1), noise & 63).to(torch.uint8), label
 
 
+def wrong(sentence):
+    print(f"mnist.py: {sentence}", file=sys.stderr)
+    sys.exit(2)
+
+
 def load_digits(folder, prefix):
     """MNIST's IDX files: a number for the type, one for each dimension, highest byte first, and the bytes."""
     tensors = []
-    for name, dimensions in (("images-idx3-ubyte", 3), ("labels-idx1-ubyte", 1)):
-        data = (pathlib.Path(folder) / f"{prefix}-{name}").read_bytes()
+    for name, sizes in (("images-idx3-ubyte", [SIDE, SIDE]), ("labels-idx1-ubyte", [])):
+        path, dimensions = pathlib.Path(folder) / f"{prefix}-{name}", len(sizes) + 1
+        try:
+            data = path.read_bytes()
+        except OSError as problem:
+            wrong(f"{path} cannot be read ({problem.strerror}); MNIST's files have to be unpacked (gunzip)")
         shape = [int.from_bytes(data[4 * i + 4:4 * i + 8], "big") for i in range(dimensions)]
-        if int.from_bytes(data[:4], "big") != 0x800 + dimensions or len(data) != 4 + 4 * dimensions + math.prod(shape):
-            sys.exit(f"mnist.py: {prefix}-{name} is no IDX file of bytes, or was cut short")
+        if (int.from_bytes(data[:4], "big") != 0x800 + dimensions or shape[1:] != sizes or
+                len(data) != 4 + 4 * dimensions + math.prod(shape) or not shape[0]):
+            wrong(f"{path} is no IDX file of bytes with the sizes N, 28, 28 or N, or was cut short; copy it again")
         tensors.append(torch.frombuffer(bytearray(data[4 + 4 * dimensions:]), dtype=torch.uint8).view(shape))
-    return tensors[0], tensors[1].long()
+    images, labels = tensors
+    if len(images) != len(labels) or labels.max() > 9:
+        wrong(f"{folder}/{prefix}-*: {len(images)} images, {len(labels)} labels up to {labels.max()}; copy them again")
+    return images, labels.long()
 
 
 class Network(nn.Module):

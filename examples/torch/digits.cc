@@ -1,17 +1,16 @@
 // Draws digits, and reads IDX files.
 #include "examples/torch/digits.h"
 
-#include <fstream>
-#include <iterator>
-#include <optional>
+#include <cstdio>
+#include <filesystem>
 
 #include "examples/random.h"
+#include "trainer/snapshot/durable_file.h"
 
 namespace example {
 
-using ddprun::Error;
-using ddprun::ErrorCode;
 using ddprun::Result;
+using ddprun::usage_error;
 
 namespace {
 
@@ -47,14 +46,27 @@ struct Pen {
 };
 
 Result<std::string> read_whole(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    if (!in)
-        return Error(ErrorCode::not_found, path + " cannot be read; is it still packed (.gz)?");
-    return std::string(std::istreambuf_iterator<char>(in), {});
+    auto content = ddprun::trainer::read_text(path);
+    std::error_code none;
+    if (!content && std::filesystem::exists(path + ".gz", none))
+        return usage_error(path + " is still packed; unpack it: gunzip " + path + ".gz");
+    if (!content)
+        return usage_error(content.error().sentence() + "; --data needs MNIST's four files");
+    if (content->starts_with("\x1f\x8b"))
+        return usage_error(path + " is packed in spite of its name; unpack it: mv " + path + " " +
+                           path + ".gz && gunzip " + path + ".gz");
+    return content;
 }
 
-// The content of an IDX file of bytes with these sizes; 0: any size. The file has a number for the
-// type and one for each dimension, highest byte first, and then the content.
+// "0x803"
+std::string hexadecimal(std::uint32_t number) {
+    char text[16];
+    std::snprintf(text, sizeof text, "0x%x", number);
+    return text;
+}
+
+// The content of an IDX file of bytes with these sizes; 0: any size above it. The file has a number
+// for the type and one for each dimension, highest byte first, and then the content.
 Result<std::string> read_idx(const std::string& path, const std::vector<std::uint32_t>& sizes) {
     auto file = read_whole(path);
     if (!file) return file.error();
@@ -64,22 +76,26 @@ Result<std::string> read_idx(const std::string& path, const std::vector<std::uin
             value = value << 8 | static_cast<std::uint8_t>((*file)[4 * i + k]);
         return value;
     };
-    const std::size_t head = 4 * (1 + sizes.size());
-    const auto wrong = [&](const std::string& what) {
-        return Error(ErrorCode::malformed, path + " " + what);
-    };
-    if (file->size() < head || number(0) != 0x800 + sizes.size())
-        return wrong("is no IDX file of bytes with " + std::to_string(sizes.size()) +
-                     " dimensions");
+    const auto wrong = [&](const std::string& what) { return usage_error(path + " " + what); };
+    const std::size_t dimensions = sizes.size(), head = 4 * (1 + dimensions);
+    if (file->size() < head)
+        return wrong("has " + std::to_string(file->size()) + " bytes, fewer than the " +
+                     std::to_string(head) + " of its head; copy it again");
+    const auto kind = static_cast<std::uint32_t>(0x800 + dimensions);
+    if (number(0) != kind)
+        return wrong("is no IDX file of bytes with " + std::to_string(dimensions) +
+                     " dimension(s): it begins with " + hexadecimal(number(0)) + ", not with " +
+                     hexadecimal(kind) + "; take MNIST's file of this name");
     std::uint64_t bytes = 1;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-        if (sizes[i] && number(i + 1) != sizes[i])
-            return wrong("has images of another size than 28 x 28");
-        bytes *= number(i + 1);
-    }
+    for (std::size_t i = 0; i < dimensions; ++i) bytes *= number(i + 1);
+    if (!number(1)) return wrong("is empty; take MNIST's file of this name");
+    for (std::size_t i = 1; i < dimensions; ++i)
+        if (number(i + 1) != sizes[i])
+            return wrong("has images of " + std::to_string(number(2)) + " x " +
+                         std::to_string(number(3)) + " pixels, not 28 x 28; scale them");
     if (file->size() - head != bytes)
         return wrong("has " + std::to_string(file->size() - head) + " bytes of data, not " +
-                     std::to_string(bytes) + "; was it cut short?");
+                     std::to_string(bytes) + "; copy it again");
     return file->substr(head);
 }
 
@@ -108,16 +124,17 @@ Result<Digits> load_digits(const std::string& folder, const std::string& prefix)
     auto labels = read_idx(start + "-labels-idx1-ubyte", {0});
     if (!labels) return labels.error();
     if (images->size() != labels->size() * kSide * kSide)
-        return Error(ErrorCode::malformed,
-                     start + " has " + std::to_string(images->size() / (kSide * kSide)) +
-                         " images and " + std::to_string(labels->size()) + " labels");
+        return usage_error(start + "-* has " + std::to_string(images->size() / (kSide * kSide)) +
+                           " images and " + std::to_string(labels->size()) +
+                           " labels; take both files from one place");
     Digits digits;
     digits.images.assign(images->begin(), images->end());
     digits.labels.assign(labels->begin(), labels->end());
-    for (auto label : digits.labels)
-        if (label > 9)
-            return Error(ErrorCode::malformed,
-                         start + "-labels-idx1-ubyte has the label " + std::to_string(label));
+    for (std::size_t i = 0; i < digits.labels.size(); ++i)
+        if (digits.labels[i] > 9)
+            return usage_error(start + "-labels-idx1-ubyte has the label " +
+                               std::to_string(digits.labels[i]) + " at place " + std::to_string(i) +
+                               ", not one of 0 to 9; copy it again");
     return digits;
 }
 

@@ -2,8 +2,8 @@
 //
 // A generated digit is a letter of a coarse font at a place of its own, slanted, with strokes of
 // varying strength, holes and noise. It is a function of seed and number, in integers only:
-// examples/python/mnist.py makes the same bytes. Pure, except load_digits(). Errors: not_found;
-// malformed, with the file and what is wrong.
+// examples/python/mnist.py makes the same bytes. Pure, except load_digits(). Errors: usage, with
+// the file, what is wrong with it, and what to do.
 #pragma once
 
 #include <cstdint>

@@ -172,11 +172,13 @@ std::string result_line(TrainingRun& run, Network& net, const Data& test) {
 
 int train(const MnistOptions& options) {
     auto stop = StopRequest::from_environment();
-    Digits digits = digits_of(options, options.evaluate.empty());
+    // What is wrong with them is said before the workers meet.
+    Digits digits = digits_of(options, options.evaluate.empty()),
+           others = digits_of(options, false);
     const std::int64_t count = digits.size();
     TrainingRun run(options, {count, options.seed}, std::move(stop));
     const torch::Device device(run.gpu() < 0 ? "cpu" : "cuda:" + std::to_string(run.gpu()));
-    const Data data(std::move(digits), device), test(digits_of(options, false), device);
+    const Data data(std::move(digits), device), test(std::move(others), device);
     torch::manual_seed(options.seed);
     auto net = std::make_shared<Network>();
     net->to(device);

@@ -247,9 +247,14 @@ int TrainingRun::finish(const std::string& result) {
     return 0;
 }
 
+// Whatever is wrong, the user has to name another file.
 void load_file(const std::string& path, torch::nn::Module& module) {
-    const auto pages = or_throw(read_pages(path));
-    or_throw(restore(or_throw(parse_safetensors(pages.bytes())), module));
+    const auto pages = read_pages(path);
+    if (!pages) throw ModuleError(usage_error(pages.error().sentence()));
+    const auto content = parse_safetensors(pages->bytes());
+    const auto done = content ? restore(*content, module) : Result<void>(content.error());
+    if (!done)
+        throw ModuleError(usage_error("the network " + path + ": " + done.error().sentence()));
 }
 
 void save_file(const std::string& path, const torch::nn::Module& module, Metadata words) {

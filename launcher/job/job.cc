@@ -198,7 +198,10 @@ class Job {
                                     *service_, voice_.log(), std::move(on_event));
         };
         agent::Runner runner(loop_, std::move(config), keeper_, *service_,
-                             agent::Consoles{voice_.files(), voice_.out(), voice_.err()},
+                             agent::Consoles{.files = voice_.files(),
+                                             .out = voice_.out(),
+                                             .err = voice_.err(),
+                                             .late = voice_.late_fault()},
                              voice_.log(), make_link,
                              [this](const Ending& ending, UniqueFd leader) {
                                  ending_ = ending;

@@ -42,6 +42,7 @@ JobVoice::Unread JobVoice::flush(Duration patience) {
         say(Note::Level::warn,
             "the workers' last output may be missing from their files: the file system does not "
             "answer");
+    if (const auto fault = late_fault_->take()) broken(*fault);
     Unread unread{.out = out_.flush(patience)};
     if (unread.out > 0)
         say(Note::Level::warn, "the last " + std::to_string(unread.out) +

@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "agent/output/console.h"
+#include "agent/output/late_fault.h"
 #include "base/log.h"
 #include "base/log_line.h"
 
@@ -35,6 +37,8 @@ class JobVoice {
     // tear each other's lines.
     agent::Console& err() { return own_err_ ? *own_err_ : out_; }
     FileThread& files() { return log_files_; }  // for the files with the workers' output
+    // Told by flush().
+    std::shared_ptr<agent::LateFault> late_fault() const { return late_fault_; }
 
     // Bytes that could not be written. A loss on stderr cannot be reported there, so it goes into
     // the report's JSON.
@@ -49,6 +53,7 @@ class JobVoice {
   private:
     void broken(const Error& stream);
 
+    const std::shared_ptr<agent::LateFault> late_fault_ = std::make_shared<agent::LateFault>();
     FileThread log_files_, console_files_;
     const bool one_console_;
     agent::Console out_;

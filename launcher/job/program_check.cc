@@ -16,6 +16,18 @@ bool is_file(const std::string& path) {
     return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
+// Whether a program was called by its path, in an environment of venv or conda to which PATH does
+// not lead. Where PATH leads to it, its python3 is what the user wants. (srun calls every program
+// by its path.)
+bool calls_environment(const std::filesystem::path& called_as, const std::string& path) {
+    const std::filesystem::path root = called_as.parent_path().parent_path();
+    std::error_code ignored;
+    return (std::filesystem::exists(root / "pyvenv.cfg", ignored) ||
+            std::filesystem::exists(root / "conda-meta", ignored)) &&
+           std::filesystem::path(find_in_path(called_as.filename(), path)).lexically_normal() !=
+               called_as.lexically_normal();
+}
+
 }  // namespace
 
 std::string find_in_path(const std::string& program, const std::string& path) {
@@ -29,12 +41,17 @@ std::string find_in_path(const std::string& program, const std::string& path) {
 }
 
 std::optional<std::string> find_python(const std::map<std::string, std::string>& environment,
-                                       const std::filesystem::path& link) {
-    const auto named = environment.find("PYTHON_EXEC"), venv = environment.find("VIRTUAL_ENV");
+                                       const std::filesystem::path& called_as, bool as_torchrun) {
+    const auto named = environment.find("PYTHON_EXEC"), venv = environment.find("VIRTUAL_ENV"),
+               path = environment.find("PATH");
     if (named != environment.end() && !named->second.empty()) return named->second;
     const bool active = venv != environment.end() && !venv->second.empty();
-    for (const std::string& folder :
-         {active ? venv->second + "/bin" : "", link.parent_path().string()})
+    const bool beside =
+        as_torchrun ||
+        (called_as.has_parent_path() &&
+         calls_environment(called_as, path == environment.end() ? "" : path->second));
+    for (const std::string& folder : {active ? venv->second + "/bin" : "",
+                                      beside ? called_as.parent_path().string() : std::string()})
         if (!folder.empty() && ::access((folder + "/python3").c_str(), X_OK) == 0)
             return folder + "/python3";
     return std::nullopt;

@@ -15,11 +15,11 @@ namespace ddprun::launcher {
 std::string find_in_path(const std::string& program, const std::string& path);
 
 // The Python interpreter to use: PYTHON_EXEC, else the one of the active virtual environment, else
-// the one that lies beside the link by which ddprun was called torchrun (empty: it was not). The
-// last one imitates torchrun's own first line ("#!/path/of/the/environment/bin/python"). Nothing:
-// python3 from PATH.
+// the one beside ddprun if it was called torchrun, or by its path in an environment that PATH does
+// not lead to. The last one imitates torchrun's own first line
+// ("#!/path/of/the/environment/bin/python"). Nothing: python3 from PATH.
 std::optional<std::string> find_python(const std::map<std::string, std::string>& environment,
-                                       const std::filesystem::path& link);
+                                       const std::filesystem::path& called_as, bool as_torchrun);
 
 // Possible errors: usage, with the path and how to fix it. `path` is the PATH that the workers will
 // have. `or_else` ends the sentence about a file that is not executable: what else may be meant.

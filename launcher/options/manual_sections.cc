@@ -81,7 +81,9 @@ constexpr ManualRow kVariables[] = {
     {"DDPRUN_CONFIG",
      "means --config; of the sources of an option the stronger are, in this order: command line, "
      "PET_ variable, this file, the site's file"},
-    {"PYTHON_EXEC, VIRTUAL_ENV", "the interpreter for Python programs, if --python is not given"},
+    {"PYTHON_EXEC, VIRTUAL_ENV",
+     "the interpreter for Python programs, if --python is not given; without them, that of the "
+     "environment from which ddprun is called by its path, if PATH does not lead there"},
     {"CUDA_VISIBLE_DEVICES", "the GPUs that are counted, in the order of local ranks"},
     {"OMP_NUM_THREADS", "kept if set; else each worker's share of the node's CPUs"},
     {"LOGLEVEL",

@@ -34,7 +34,7 @@ struct HostFacts {
     std::string fleeting_directory = "/tmp";   // for those that go with the job
     std::string random_id;                     // for a run that nobody named
     bool called_as_torchrun = false;           // argv[0]: other defaults, see make_plan
-    std::optional<std::string> python_exec;    // PYTHON_EXEC or VIRTUAL_ENV's; without, python3
+    std::optional<std::string> python_exec;    // not PATH's; without, python3
     std::string python_in_path;                // where that one lies, for the log
     bool omp_num_threads_set = false;
     bool log_at_terminal = false;  // standard error is one

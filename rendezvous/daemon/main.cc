@@ -23,6 +23,7 @@
 #include "base/system/descriptor_room.h"
 #include "base/system/hear_sigterm.h"
 #include "base/system/out_of_resources.h"
+#include "base/system/print_text.h"
 #include "base/system/standard_streams.h"
 #include "rendezvous/daemon/daemon_options.h"
 #include "rendezvous/daemon/endpoint.h"
@@ -116,7 +117,6 @@ Result<IdentityConfig> identity_of(const DaemonOptions& options) {
 }
 
 int run(const DaemonOptions& options, IdentityConfig identity, LedgerAccessPointer access) {
-    ::signal(SIGPIPE, SIG_IGN);  // a log whose reader has gone must not end the jobs
     make_room_for_descriptors();
     asio::io_context loop(1);
     // The port first: a second instance must fail before it touches anything.
@@ -168,6 +168,16 @@ int run(const DaemonOptions& options, IdentityConfig identity, LedgerAccessPoint
     return code;
 }
 
+int fail(const Error& error) {
+    std::fprintf(stderr, "ddprun-rendezvous: %s\n", printable(error.sentence()).c_str());
+    return exit_code(error);
+}
+
+int print(const std::string& text) {
+    const auto printed = print_text(text);
+    return printed ? 0 : fail(printed.error());
+}
+
 }  // namespace
 }  // namespace ddprun::rendezvous
 
@@ -175,18 +185,13 @@ int main(int count, char** words) {
     using namespace ddprun::rendezvous;
     ddprun::have_standard_streams();
     ddprun::hear_sigterm();
+    ::signal(SIGPIPE, SIG_IGN);  // a log whose reader has gone must not end the jobs
     ddprun::end_without_resources("ddprun-rendezvous", ddprun::kUnavailableCode);
     const auto options = read_daemon_options({words + 1, words + count});
-    if (!options) {
-        std::fprintf(stderr, "ddprun-rendezvous: %s\n",
-                     ddprun::printable(options.error().sentence()).c_str());
-        return ddprun::exit_code(options.error());
-    }
-    if (options->help) return std::fputs(daemon_help().c_str(), stdout) < 0 ? 1 : 0;
-    if (options->version) {
-        const std::string line = ddprun::release_line("ddprun-rendezvous", ddprun::this_release());
-        return std::fputs(line.c_str(), stdout) < 0 ? 1 : 0;
-    }
+    if (!options) return fail(options.error());
+    if (options->help) return print(daemon_help());
+    if (options->version)
+        return print(ddprun::release_line("ddprun-rendezvous", ddprun::this_release()));
     auto identity = identity_of(*options);
     if (!identity) {
         say({ddprun::Note::Level::error, identity.error().sentence()});

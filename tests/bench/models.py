@@ -16,6 +16,7 @@ import threading
 import time
 from pathlib import Path
 
+from lines_of_code import lines_of_code
 from report import Row, collect, main
 from restart_gap import server_is_prepared
 from subjects import DDPRUN, PYTHON, note
@@ -28,10 +29,14 @@ COLD, WARM, TORCHRUN = "Python, ddprun cold", "Python, ddprun warm", "Python, to
 RAW, LIBTORCH = "C++", "C++ with libtorch"
 ALONE, STEPS = "libtorch alone", "a step and a half"  # limits of the two above (goals.py)
 # What each subject runs: a program of build/bin, or a script; and what of examples/ a reader has to read for it.
-RUN = ["torch/training_run.*"]
+COMMON = ["option_table.h", "needs.h", "random.h"]
+RUN = ["torch/training_run.*", *COMMON]
+GPT_TORCH = ["torch/gpt_torch.cc", "torch/bfloat16_products.h", "gpt/gpt_options.*", "gpt/gpt_shape.*",
+             "gpt/model_file.*", "gpt/sample_text.*", "gpt/text.*", "gpt/gpt_model.h", "gpt/kernels.h", "gpt/adam_step.h",
+             *RUN]
 PROGRAMS = {
-    "gpt": {RAW: ("gpt", ["gpt/*.cc", "gpt/*.h", "gpt/*.cu"]),
-            LIBTORCH: ("gpt_torch", ["torch/gpt_torch.cc", "gpt/gpt_[ost]*.*", *RUN]),
+    "gpt": {RAW: ("gpt", ["gpt/*.cc", "gpt/*.h", "gpt/*.cu", "gpt/*.cuh", "cublas_library.*", *COMMON]),
+            LIBTORCH: ("gpt_torch", GPT_TORCH),
             TORCHRUN: ("gpt.py", ["python/gpt.py", "python/gpt_model.py"])},
     "mnist": {LIBTORCH: ("mnist", ["torch/mnist.cc", "torch/digits.*", *RUN]),
               TORCHRUN: ("mnist.py", ["python/mnist.py"])},
@@ -132,15 +137,12 @@ def one_job(model, name):
     gaps = [after - earlier for (_, earlier), (_, after) in zip(first, first[1:])]
     return {"launch to first step (s)": first[0][1] - begun, "a step (ms)": statistics.median(gaps[5:]) * 1000,
             "kill to next step (s)": resumed - killed, "memory of a rank (MB)": statistics.mean(memory),
-            "lines of the program": lines_of(model, name)}
+            "lines of the program": sum(map(lines_of_code, files_of(model, name)))}
 
 
-def lines_of(model, name):
-    """Those that are neither empty nor only a comment."""
+def files_of(model, name):
     patterns = PROGRAMS[model][name if name in PROGRAMS[model] else TORCHRUN][1]
-    texts = [path.read_text() for pattern in patterns for path in EXAMPLES.glob(pattern)]
-    return sum(bool(line.strip()) and not line.lstrip().startswith(("//", "#", "/*")) for text in texts
-               for line in text.splitlines())
+    return [path for pattern in patterns for path in EXAMPLES.glob(pattern)]
 
 
 def has_torch():

@@ -76,6 +76,19 @@ expect_in "$work/run.err" "interpreter of the workers is $work/venv/python3"
 mkdir -p "$work/env/bin" && ln -s ../../venv/python3 "$work/env/bin/python3"
 VIRTUAL_ENV=$work/env run 20 --standalone "$work/train.py"
 expect_in "$work/run.err" "interpreter of the workers is $work/env/bin/python3"
+# Called by its path, as a batch script that activates nothing does it: what pip has installed takes its own Python.
+for sign in pyvenv.cfg conda-meta none; do
+    mkdir -p "$work/$sign/bin"
+    ln "$work/venv/python3" "$work/$sign/bin/python3"
+    ln -s "$ddprun" "$work/$sign/bin/ddprun"
+    [[ $sign == none ]] || touch "$work/$sign/$sign"
+    (unset VIRTUAL_ENV PYTHON_EXEC && ddprun=$work/$sign/bin/ddprun run 20 --standalone "$work/train.py")
+    [[ $sign == none ]] && python=python3 || python=$work/$sign/bin/python3
+    expect_in "$work/run.err" "interpreter of the workers is $python(\$|, )"
+done
+(unset VIRTUAL_ENV PYTHON_EXEC && ddprun=$work/pyvenv.cfg/bin/ddprun && PATH=$work/venv:$work/pyvenv.cfg//bin:$PATH &&
+    run 20 --standalone "$work/train.py")
+expect_in "$work/run.err" "interpreter of the workers is python3, found in PATH as $work/venv/python3"
 PATH=$work/venv:$PATH run 20 --standalone "$work/train.py"
 expect_in "$work/run.out" "^python -u $work/train.py\$"
 expect_in "$work/run.err" "interpreter of the workers is python3, found in PATH as $work/venv/python3"

@@ -44,6 +44,18 @@ refused 2 '--ledger=folder: not a ledger; give memory, directory:PATH' --ledger=
 refused 2 '--listen needs a value' --listen
 "$bin/ddprun-rendezvous" --help | grep -q -- '--serve-c10d' || fail "--help does not tell --serve-c10d"
 
+say "what nobody gets is an error, so that a page made of it is not cut short unnoticed"
+for option in --help --version; do
+    code=0
+    "$bin/ddprun-rendezvous" $option >/dev/full 2>"$work/run.err" || code=$?
+    expect_code 69
+    expect_in "$work/run.err" '^ddprun-rendezvous: standard output: No space left on device$'
+    code=0
+    "$bin/ddprun-rendezvous" $option 2>"$work/run.err" >&- || code=$?
+    expect_code 69
+    expect_in "$work/run.err" '^ddprun-rendezvous: standard output is closed'
+done
+
 say "a port in use gives code 69; SIGTERM to an idle daemon gives 0"
 start_daemon
 refused 69 "cannot listen on 127.0.0.1:$at: Address already in use" --listen="127.0.0.1:$at"

@@ -92,6 +92,19 @@ expect_code 0
 expect_in "$work/run.out" '^resumed from .* at step 20$'
 [[ $(validation) == "$calm" ]] || fail "validation $(validation), undisturbed $calm"
 
+if [[ ${1:-debian} == current ]]; then
+    say "the commands of its page, with a small model; that of the large one needs a GPU"
+    grep -E '^    (build/bin|trainer)/' "$root/examples/gpt/README.md" | grep -v -- '--size gpt2' |
+        sed -E "s|--steps 525|--steps 20|; /--snapshot-dir|gpt\.py/ s|\$| --steps 20|; /--steps/ s|\$| ${tiny[*]}|
+            s|build/bin/|$bin/|g; s|examples/|$root/&|; s|^ *(trainer/)|$root/\1|" >"$work/page.sh"
+    [[ $(wc -l <"$work/page.sh") == 6 ]] || fail "other commands than before: see what they need"
+    /usr/bin/python3 -c 'import matplotlib' 2>"$work/import.err" || sed -i '/plot.py/d' "$work/page.sh"
+    mkdir "$work/page"
+    (cd "$work/page" && PATH=/usr/bin:$PATH DDPRUN_TEST_MARK=$mark timeout 150 bash -euo pipefail "$work/page.sh") \
+        >"$work/page.out" 2>&1 || fail "a command failed"
+    [[ -s $work/page/2.jsonl && -n $(ls "$work/page/gpt.snapshots") ]] || fail "no figures or no snapshot"
+fi
+
 # Wrong input: what is said about it, options. The program ends with 2 before the workers meet, so there is no second
 # attempt.
 wrong() {

@@ -392,6 +392,13 @@ if ((EUID == 0)) && mkdir "$work/small" && mount -t tmpfs -o size=1M none "$work
     (($(grep -c 'No space left on device; output that does not fit is discarded' "$work/run.err") == 1)) || fail "not told once"
     # 30,304 lines of each worker.
     (($(wc -l <"$work/run.out") == 60608)) || fail "the console has $(wc -l <"$work/run.out") lines"
+    say "a job that ends before the full disk has refused its last lines says so, too"
+    rm -r "${work:?}/small"/*
+    for to in --tee=3 --redirects=3; do
+        run 30 --standalone --log-dir="$work/small" "$to" bash -c 'head -c 1500000 /dev/zero | tr "\0" "x" | fold -w 99'
+        expect_code 0
+        (($(grep -c 'No space left on device; output that does not fit is discarded' "$work/run.err") == 1)) || fail "not told once"
+    done
     say "the same with a disk that is full before the first worker starts"
     run 30 --standalone --nproc-per-node=2 --max-restarts=0 --log-dir="$work/small" --tee=3 bash -c "$worker; exit 4"
     expect_code 4

@@ -50,7 +50,8 @@ wait_until 20 count_is "sleep 334" 2 || fail "the workers do not run"
 # Two seconds after the start the rest of the program is read: its code and constants, in KiB, without what is seldom used
 # (base/system/locked_program.h), and but for a tenth.
 mark_at() { echo $((16#$(nm "$bin/ddprun" | awk -v name="ddprun_seldom_$1" '$3 == name { print $1 }'))); }
-seldom=$(($(mark_at code_end) - $(mark_at code_begin) + $(mark_at constants_end) - $(mark_at constants_begin)))
+seldom=0
+for part in code constants frames; do seldom=$((seldom + $(mark_at ${part}_end) - $(mark_at ${part}_begin))); done
 program=$(size "$bin/ddprun" | awk -v seldom="$seldom" 'NR == 2 { print int(($1 - seldom) / 1024 * 0.9) }')
 status_of() { awk -v name="$2:" '$1 == name { print $2 }' "/proc/$1/status"; }
 locked_and_read() { (($(status_of "$1" VmLck) > program && $(status_of "$1" RssFile) > program)); }

@@ -75,6 +75,42 @@ train py_crash 2 "$examples/mnist.py" --steps 50 --snapshot "$work/mnist.pt" --c
 expect_in "$work/py_crash.out" 'resumed from .* at step 20$'
 same_result py_crash cc2 validation
 
+say "MNIST's files with the generated digits in them: the numbers of the generated ones, in both languages"
+mkdir "$work/data"
+"$python" - "$examples" "$work/data" <<'PYTHON'
+import pathlib, sys
+sys.path.insert(0, sys.argv[1])
+from mnist import made_digits
+for prefix, count, seed in (("train", 8192, 10), ("t10k", 2048, 20)):
+    for name, data in zip(("images-idx3", "labels-idx1"), made_digits(count, seed)):
+        head = b"".join(n.to_bytes(4, "big") for n in (0x800 + data.dim(), *data.shape))
+        pathlib.Path(sys.argv[2], f"{prefix}-{name}-ubyte").write_bytes(head + bytes(data.flatten().tolist()))
+PYTHON
+train files 2 "$bin/mnist" --steps 50 --log-every 1 --data "$work/data"
+same_result files cc2 checksum
+train py_files 2 "$examples/mnist.py" --evaluate "$work/cc2.safetensors" --data "$work/data"
+same_result py_files cc2 validation
+say "a bad file is one line with the file, and the job does not try again"
+truncate -s -1 "$work/data/t10k-labels-idx1-ubyte"
+for program in "auto --no-python $bin/mnist" "0 --python=$python $examples/mnist.py"; do
+    # shellcheck disable=SC2086
+    run 60 --standalone --no-label --nproc-per-node=1 --max-restarts=$program --data "$work/data"
+    expect_code 2
+    [[ $(grep -c '^mnist.*t10k-labels-idx1-ubyte .*; copy it again$' "$work/run.err") == 1 ]] || fail "not one line"
+done
+labels=$work/data/train-labels-idx1-ubyte
+run 60 --standalone --no-python --nproc-per-node=1 "$bin/mnist" --evaluate "$labels"
+expect_code 2
+expect_in "$work/run.err" "the network $labels: safetensors: "
+
+say "the commands of the examples' page, with fewer digits"
+awk '/^```sh$/ {on = 1; next} /^```$/ {on = 0} on' "$root/examples/README.md" |
+    sed "s|build/bin/mnist|& --samples 512 --epochs 1|; s|build/bin/|$bin/|g" >"$work/page.sh"
+/usr/bin/python3 -c 'import matplotlib' 2>"$work/import.err" || sed -i '/plot.py/d' "$work/page.sh"
+(cd "$root" && PATH=/usr/bin:$PATH OUT=$work DDPRUN_TEST_MARK=$mark timeout 150 bash -euo pipefail "$work/page.sh") \
+    >"$work/page.out" 2>&1 || fail "a command failed"
+[[ $(cat "$work"/{scaled,plain}-{1,2,4}.jsonl | wc -l) == 6 ]] || fail "not six epochs"
+
 say "gpt_torch: the losses of gpt.py"
 shape=(--layers 2 --heads 2 --width 32 --context 32 --batch 4 --steps 30 --log-every 1 --sample 40)
 train gpt_cc 2 "$bin/gpt_torch" "${shape[@]}" --accumulate 2 --save "$work/gpt.safetensors"

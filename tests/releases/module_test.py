@@ -61,8 +61,33 @@ class Progress(unittest.TestCase):
         ddprun.progress(1)
         os.environ["DDPRUN_PROGRESS_FD"] = "many"
         ddprun.progress(1)
+        os.environ["DDPRUN_PROGRESS_FD"] = str(1 << 40)
+        ddprun.progress(1)
         del os.environ["DDPRUN_PROGRESS_FD"]
         ddprun.progress(1)
+
+    def test_writes_into_no_file_of_the_script(self):
+        """What a worker starts gets the variable, not the pipe: a file of its own has the number."""
+        with tempfile.TemporaryFile() as file:
+            os.environ["DDPRUN_PROGRESS_FD"] = str(file.fileno())
+            ddprun.progress(1)
+            self.assertEqual(os.fstat(file.fileno()).st_size, 0)
+
+    def test_takes_whole_numbers_only_and_says_which_is_none(self):
+        class Whole:  # as numbers of NumPy and tensors are
+            def __index__(self):
+                return 5
+
+        ddprun.progress(Whole(), snapshot=Whole())
+        self.assertEqual(os.read(self.reader, 100), b"step=5 snapshot=5\n")
+        for told in (True, False):  # a mistake shows without ddprun, too
+            if not told:
+                del os.environ["DDPRUN_PROGRESS_FD"]
+            for wrong in (1.5, "3", "1 loss=nan", None):
+                with self.assertRaisesRegex(TypeError, "step is .*; give a whole number"):
+                    ddprun.progress(wrong)
+            with self.assertRaisesRegex(TypeError, "snapshot_ms is 2.5; give a whole number"):
+                ddprun.progress(1, snapshot=1, snapshot_ms=2.5)
 
 
 class Requests(unittest.TestCase):

@@ -29,7 +29,6 @@ Result<void> gpu_zero(void*, std::size_t, GpuStream) { return none(); }
 
 GpuStream gpu_legacy_stream() { return nullptr; }
 GpuStream gpu_thread_stream() { return nullptr; }
-std::uint64_t gpu_stream_number(GpuStream) { return 0; }
 Result<OwnGpuStream> OwnGpuStream::make(GpuPriority) { return none(); }
 void OwnGpuStream::Destroy::operator()(GpuStream) const {}
 Result<GpuEvent> GpuEvent::record(GpuStream) { return none(); }

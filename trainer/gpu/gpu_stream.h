@@ -5,7 +5,6 @@
 // its own current GPU.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 
 #include "base/error.h"
@@ -17,10 +16,6 @@ namespace ddprun::trainer {
 GpuStream gpu_legacy_stream();
 // The default stream of the calling thread.
 GpuStream gpu_thread_stream();
-
-// A number that no other stream of this process has, before or after it; 0 if it is not known. An
-// address may be that of a stream which is gone, and names a default stream of any thread.
-std::uint64_t gpu_stream_number(GpuStream stream);
 
 // High: kernels of this stream are started before waiting ones of normal streams. Communication has
 // it, because the other GPUs wait for it.

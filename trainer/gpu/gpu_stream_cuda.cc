@@ -16,17 +16,6 @@ namespace ddprun::trainer {
 GpuStream gpu_legacy_stream() { return cudaStreamLegacy; }
 GpuStream gpu_thread_stream() { return cudaStreamPerThread; }
 
-std::uint64_t gpu_stream_number(GpuStream stream) {
-#if CUDART_VERSION >= 12000
-    // CUDA counts from 0 on.
-    unsigned long long number = 0;
-    return cudaStreamGetId(stream, &number) == cudaSuccess ? number + 1 : 0;
-#else
-    (void)stream;
-    return 0;
-#endif
-}
-
 namespace {
 
 // Making and destroying an event takes as long as all else that is done with it, so events are used

@@ -161,16 +161,12 @@ Result<void> GradientReducer::ready(std::size_t parameter, GpuStream stream) {
 }
 
 // The event is recorded here, in the thread and on the stream that has written the gradient. The
-// bucket waits for it when all its gradients are ready. A later point on the same stream stands for
-// the earlier ones.
+// bucket waits for it when all its gradients are ready.
 Result<void> GradientReducer::note_written(std::size_t parameter, GpuStream stream) {
     if (!on_gpu() || parameter >= parameters_.size()) return {};
     auto after = GpuEvent::record(stream);
     if (!after) return after.error();
-    auto& written = written_[plan_.slots[parameter].bucket];
-    const auto number = gpu_stream_number(stream);
-    if (number) std::erase_if(written, [&](const auto& point) { return point.first == number; });
-    written.emplace_back(number, std::move(*after));
+    written_[plan_.slots[parameter].bucket].push_back(std::move(*after));
     return {};
 }
 
@@ -226,8 +222,8 @@ Result<void> GradientReducer::verify_reduced() {
 // The time is taken before begin(), because Gloo sends its first messages there.
 Result<void> GradientReducer::launch(std::size_t index) {
     const auto begun = std::chrono::steady_clock::now();
-    for (const auto& [number, after] : std::exchange(written_[index], {}))
-        if (auto done = after.before(own_stream()); !done) return done;
+    for (const GpuEvent& written : std::exchange(written_[index], {}))
+        if (auto done = written.before(own_stream()); !done) return done;
     if (options_.find_not_finite)
         if (auto done = note_not_finite(index); !done) return done;
     auto work = hook_->begin(group_, index, bucket(index), own_stream());

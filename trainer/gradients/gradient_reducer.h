@@ -28,7 +28,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "trainer/gradients/communication_hook.h"
@@ -184,12 +183,11 @@ class GradientReducer {
     std::shared_ptr<void> registration_;
     char* block_ = nullptr;
     GradientNorm norm_;
-    std::mutex ready_mutex_;  // of what ready() changes: the next four
-    // For each bucket: points behind its gradients' kernels, and on which streams they are.
-    std::vector<std::vector<std::pair<std::uint64_t, GpuEvent>>> written_;
-    std::vector<Work> works_;               // of this step, or of the last one
-    std::vector<BucketTime::Point> begun_;  // of each of works_
-    bool finished_ = false;                 // works_ are those of the last step
+    std::mutex ready_mutex_;                      // of what ready() changes: the next four
+    std::vector<std::vector<GpuEvent>> written_;  // for each bucket: after its gradients' kernels
+    std::vector<Work> works_;                     // of this step, or of the last one
+    std::vector<BucketTime::Point> begun_;        // of each of works_
+    bool finished_ = false;                       // works_ are those of the last step
     BucketTime::Point finish_begun_{};
     std::vector<bool> used_;
     int averaged_over_;        // ranks by which sums are divided

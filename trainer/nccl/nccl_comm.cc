@@ -18,6 +18,8 @@ using Clock = std::chrono::steady_clock;
 constexpr char kUniqueId[] = "nccl/unique_id";
 // How long an abort waits for a thread that is inside NCCL.
 constexpr auto kOtherThread = milliseconds(500);
+// How often a call is asked for without a sleep, which takes longer than most calls.
+constexpr int kQuickPolls = 200;
 
 nccl::Type nccl_type(DataType type) {
     switch (type) {
@@ -254,6 +256,7 @@ nccl::ResultCode NcclComm::call_pairwise(const Operation& o) {
 // refuses its next call until its own state says that the split is over.
 Result<void> NcclComm::settle(nccl::ResultCode begun, const Alive& alive) {
     nccl::ResultCode state = begun;
+    int polls = 0;
     while (state == nccl::success || state == nccl::in_progress) {
         {
             std::lock_guard inside(mutex_);
@@ -264,7 +267,9 @@ Result<void> NcclComm::settle(nccl::ResultCode begun, const Alive& alive) {
         if (state == nccl::success) return {};
         if (state != nccl::in_progress) break;
         if (auto still = alive(); !still) return still;
-        std::this_thread::sleep_for(microseconds(50));
+        // NCCL starts a thread for each call, which accepts it soon. Connecting takes long.
+        ++polls < kQuickPolls ? std::this_thread::yield()
+                              : std::this_thread::sleep_for(microseconds(50));
     }
     return error_of(state);
 }

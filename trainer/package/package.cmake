@@ -1,5 +1,6 @@
 # What programs outside link: ddprun::trainer, a static and a shared library of the objects of all rooms that the
-# trainer is made of. Their headers are <ddprun/trainer/…>. Included by trainer/CMakeLists.txt, in its scope.
+# trainer is made of, and ddprun::trainer_torch, a static one with trainer/torch in place of the rooms that need Gloo.
+# Their headers are <ddprun/trainer/…>. Included by trainer/CMakeLists.txt, in its scope.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -24,20 +25,23 @@ function(ddprun_own_libraries result root)
   set(${result} ${found} PARENT_SCOPE)
 endfunction()
 
-# The objects serve the programs of this build, too. Nobody replaces a function of a shared library by one of his own,
-# so position-independent code costs nothing that counts.
+# Their objects, which serve the programs of this build, too. Nobody replaces a function of a shared library by one of
+# his own, so position-independent code costs nothing that counts.
+function(ddprun_objects result)
+  set(objects "")
+  foreach(library ${ARGN})
+    get_target_property(type ${library} TYPE)
+    if(type STREQUAL "STATIC_LIBRARY")
+      set_property(TARGET ${library} PROPERTY POSITION_INDEPENDENT_CODE ON)
+      target_compile_options(${library} PRIVATE -fno-semantic-interposition)
+      # What a program does before main() is not for a library (standard_streams.cc), nor who asks it (print_text.cc).
+      list(APPEND objects $<FILTER:$<TARGET_OBJECTS:${library}>,EXCLUDE,standard_streams|print_text>
+           ${${library}_KERNELS})
+    endif()
+  endforeach()
+  set(${result} ${objects} PARENT_SCOPE)
+endfunction()
 ddprun_own_libraries(own ddprun_trainer)
-set(objects "")
-foreach(library ${own})
-  get_target_property(type ${library} TYPE)
-  if(type STREQUAL "STATIC_LIBRARY")
-    set_property(TARGET ${library} PROPERTY POSITION_INDEPENDENT_CODE ON)
-    target_compile_options(${library} PRIVATE -fno-semantic-interposition)
-    # What a program does before main() is not for a library (standard_streams.cc), nor who asks it (print_text.cc).
-    list(APPEND objects $<FILTER:$<TARGET_OBJECTS:${library}>,EXCLUDE,standard_streams|print_text>
-         ${${library}_KERNELS})
-  endif()
-endforeach()
 
 # The headers of the rooms of trainer/ that are in it, with their includes written for outside. They are made anew when
 # one of the repository changes.
@@ -52,6 +56,9 @@ foreach(room ${rooms})
     list(APPEND folders ${room})
   endif()
 endforeach()
+if(DDPRUN_TORCH_FOUND)
+  list(APPEND folders trainer/torch)
+endif()
 if(DDPRUN_MPI_FOUND)
   list(APPEND folders trainer/mpi)
 endif()
@@ -67,21 +74,29 @@ add_custom_command(OUTPUT ${headers}/stamp
   COMMENT "headers of ddprun::trainer" VERBATIM)
 add_custom_target(ddprun_trainer_headers ALL DEPENDS ${headers}/stamp)
 
-# What the objects call besides. Users of the shared library need none of it.
-set(needs gloo ${CMAKE_DL_LIBS})
-if(DDPRUN_CUDA)
-  list(APPEND needs CUDA::cudart_static)
-endif()
-foreach(kind STATIC SHARED)
-  string(TOLOWER ${kind} name)
-  set(library ddprun_trainer_${name})
+# A library for programs outside: target, STATIC or SHARED, its name for them, and the libraries of ours whose objects
+# it has. Users of a shared one need nothing of what the objects call.
+function(ddprun_package library kind name)
+  ddprun_objects(objects ${ARGN})
   add_library(${library} ${kind} ${objects})
   add_dependencies(${library} ddprun_trainer_headers)
   target_include_directories(${library} INTERFACE $<BUILD_INTERFACE:${headers}> $<INSTALL_INTERFACE:include>)
   target_compile_features(${library} INTERFACE cxx_std_20)
-  target_link_libraries(${library} PUBLIC Boost::headers Threads::Threads PRIVATE ${needs})
-  set_target_properties(${library} PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME ddprun_trainer EXPORT_NAME trainer
+  target_link_libraries(${library} PUBLIC Boost::headers Threads::Threads PRIVATE ${CMAKE_DL_LIBS})
+  if(DDPRUN_CUDA)
+    target_link_libraries(${library} PRIVATE CUDA::cudart_static)
+  endif()
+  # A program with two Gloos crashes. CMake refuses one that links both names, with the name of this property.
+  set(both DDPRUN_TRAINER_OR_TRAINER_TORCH_NOT_BOTH)
+  set_target_properties(${library} PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME ddprun_${name} EXPORT_NAME ${name}
+    COMPATIBLE_INTERFACE_STRING ${both} INTERFACE_${both} ${name}
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+endfunction()
+
+foreach(kind STATIC SHARED)
+  string(TOLOWER ${kind} name)
+  ddprun_package(ddprun_trainer_${name} ${kind} trainer ${own})
+  target_link_libraries(ddprun_trainer_${name} PRIVATE gloo)
 endforeach()
 # The CUDA runtime in it is nobody else's business; and what is missing is found here, not by a user.
 target_link_options(ddprun_trainer_shared PRIVATE -Wl,--exclude-libs,ALL)
@@ -89,12 +104,21 @@ if(NOT DDPRUN_SANITIZE)
   target_link_options(ddprun_trainer_shared PRIVATE -Wl,-z,defs)
 endif()
 
-# For programs over MPI, a library of its own.
+# For programs with libtorch, and for those over MPI. Each room's own library has this name, too.
+set(packages ${CMAKE_CURRENT_BINARY_DIR}/package)
+if(DDPRUN_TORCH_FOUND)
+  set(with_torch ${own} ddprun_trainer_torch)
+  list(REMOVE_ITEM with_torch ddprun_trainer_backend ddprun_trainer_gloo)
+  ddprun_package(ddprun_trainer_with_torch STATIC trainer_torch ${with_torch})
+  target_link_libraries(ddprun_trainer_with_torch PUBLIC ddprun::libtorch)
+  set_target_properties(ddprun_trainer_with_torch PROPERTIES ARCHIVE_OUTPUT_DIRECTORY ${packages})
+  add_library(ddprun::trainer_torch ALIAS ddprun_trainer_with_torch)
+endif()
 if(DDPRUN_MPI_FOUND)
   set_property(TARGET ddprun_trainer_mpi PROPERTY POSITION_INDEPENDENT_CODE ON)
   add_library(ddprun_trainer_with_mpi STATIC $<TARGET_OBJECTS:ddprun_trainer_mpi>)
   set_target_properties(ddprun_trainer_with_mpi PROPERTIES OUTPUT_NAME ddprun_trainer_mpi LINKER_LANGUAGE CXX
-    ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/package)
+    ARCHIVE_OUTPUT_DIRECTORY ${packages})
   add_library(ddprun::trainer_mpi ALIAS ddprun_trainer_with_mpi)
 endif()
 
@@ -115,7 +139,12 @@ if(NOT DDPRUN_INSTALL)
 endif()
 
 set(config ${CMAKE_INSTALL_LIBDIR}/cmake/ddprun)
-foreach(name static shared)
+set(kinds static shared)
+if(DDPRUN_TORCH_FOUND)
+  list(APPEND kinds with_torch)
+  install(FILES ${PROJECT_SOURCE_DIR}/cmake/torch.cmake DESTINATION ${config} COMPONENT trainer)
+endif()
+foreach(name ${kinds})
   install(TARGETS ddprun_trainer_${name} EXPORT ddprun_trainer_${name} COMPONENT trainer)
   install(EXPORT ddprun_trainer_${name} NAMESPACE ddprun:: FILE ddprun-trainer-${name}.cmake DESTINATION ${config}
     COMPONENT trainer)

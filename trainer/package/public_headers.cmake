@@ -2,8 +2,8 @@
 # they include of other rooms, <ddprun/base/error.h>. ROOT: the repository. ROOMS: those of the trainer, with commas
 # between them. TO: the folder ddprun.
 #
-# Which headers: what the examples include, those of the rooms that need neither CUDA's, NCCL's, Gloo's nor
-# MPI's, and all of ours that they include.
+# Which headers: what the examples include, those of the rooms that need neither CUDA's, NCCL's, Gloo's, MPI's nor
+# libtorch's, and all of ours that they include.
 cmake_minimum_required(VERSION 3.25)
 
 # Paths in the repository that a header includes.
@@ -36,7 +36,7 @@ file(GLOB all RELATIVE ${ROOT} ${rooms})
 # A header that includes one of the others' headers, itself or through one of ours, is for the library's own sources.
 set(inside "")
 foreach(header ${all})
-  file(STRINGS ${ROOT}/${header} foreign REGEX "^#include <(cuda|nccl|gloo/|mpi)")
+  file(STRINGS ${ROOT}/${header} foreign REGEX "^#include <(cuda|nccl|gloo/|mpi|torch/|c10/)")
   if(foreign)
     list(APPEND inside ${header})
   endif()

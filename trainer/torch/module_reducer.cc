@@ -97,6 +97,7 @@ struct ModuleReducer::State : std::enable_shared_from_this<State> {
     std::optional<Error> failed;
 
     Result<void> look_at_parameters();
+    Result<void> compare_over_ranks();
     Result<void> make_reducer();
     void make_views();
     void set_hooks();
@@ -139,6 +140,19 @@ Result<void> ModuleReducer::State::look_at_parameters() {
         if (parameters[i].trained) trained.push_back(i);
     if (trained.empty()) return usage_error("the module has no parameter that requires a gradient");
     return {};
+}
+
+// The reducer compares what it sees: sizes. Here are shapes, and which parameters are trained, so
+// that a layer that one rank has frozen is not told as another name.
+Result<void> ModuleReducer::State::compare_over_ranks() {
+    std::vector<NamedBuffer> all;
+    for (const auto& parameter : parameters) {
+        std::ostringstream text;
+        text << parameter.name << " " << parameter.value.sizes()
+             << (parameter.trained ? ", trained" : ", not trained");
+        all.push_back({text.str(), buffer_of(parameter.value)});
+    }
+    return verify_same_shapes(group, all);
 }
 
 Result<void> ModuleReducer::State::make_reducer() {
@@ -317,6 +331,8 @@ Result<std::unique_ptr<ModuleReducer>> ModuleReducer::make(ProcessGroup& group,
                                                            const DataParallelOptions& options) {
     auto state = std::make_shared<State>(group, module, options);
     if (auto done = state->look_at_parameters(); !done) return done.error();
+    if (options.reducer.broadcast_at_start)
+        if (auto done = state->compare_over_ranks(); !done) return done.error();
     if (auto done = state->make_reducer(); !done) return done.error();
     state->make_views();
     state->set_hooks();

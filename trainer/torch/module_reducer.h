@@ -49,7 +49,7 @@ class ModuleReducer {
     // `group` and `module` must outlive it. All ranks call it with the same module. A parameter
     // that does not require a gradient is broadcast once, and not reduced. Errors: usage (no
     // parameters, a parameter on another device), refused (names, shapes or types differ between
-    // the ranks), those of the group.
+    // the ranks, or which parameters are trained), those of the group.
     static Result<std::unique_ptr<ModuleReducer>> make(ProcessGroup& group,
                                                        torch::nn::Module& module,
                                                        const DataParallelOptions& options = {});

@@ -3,9 +3,9 @@
 
 #include <cmath>
 
+#include "trainer/checksum/checksum.h"
 #include "trainer/gpu/gpu.h"
 #include "trainer/group/rank_names.h"
-#include "trainer/checksum/checksum.h"
 #include "trainer/worker/progress.h"
 
 namespace ddprun::trainer {
@@ -53,28 +53,46 @@ Result<double> checksum_number(Memory memory, const Buffer& buffer) {
     return number_of(hash_of(copy));
 }
 
-// Compares one number for each buffer. If minimum and maximum are equal, all ranks have this
-// number. All ranks see the same minimum and maximum, so all of them ask for the values of the
-// first buffer that differs.
-Result<void> compare(ProcessGroup& group, std::vector<double> mine,
-                     std::span<const NamedBuffer> buffers, const char* what) {
+// The first of several numbers that is not the same on all ranks.
+struct Difference {
+    std::size_t index;
+    std::vector<int> ranks;   // those that do not have rank 0's
+    std::vector<double> all;  // the number of each rank
+
+    Error error(const std::string& what) const {
+        return {ErrorCode::refused,
+                what + " is not the same on " + name_ranks(ranks) + " as on rank 0"};
+    }
+    // `text(rank)`: what a rank has.
+    template <class Text>
+    Error error(const std::string& what, const Text& text) const {
+        const int other = ranks.front();
+        return {ErrorCode::refused, error(what).sentence() + " (rank 0: " + text(0) + ", rank " +
+                                        std::to_string(other) + ": " + text(other) + ")"};
+    }
+};
+
+// If minimum and maximum are equal, all ranks have this number. All ranks see the same minimum and
+// maximum, so all of them ask for the values of the first one that differs. All return the same
+// difference, so none of them is left alone in a later collective call.
+Result<std::optional<Difference>> find_difference(ProcessGroup& group,
+                                                  const std::vector<double>& mine) {
     std::vector<double> least = mine, most = mine;
-    if (auto done = group.all_reduce_values(least, ReduceOp::min); !done) return done;
-    if (auto done = group.all_reduce_values(most, ReduceOp::max); !done) return done;
+    if (auto done = group.all_reduce_values(least, ReduceOp::min); !done) return done.error();
+    if (auto done = group.all_reduce_values(most, ReduceOp::max); !done) return done.error();
     for (std::size_t i = 0; i < mine.size(); ++i) {
         if (least[i] == most[i]) continue;
         auto all = values_of_ranks(group, mine[i]);
         if (!all) return all.error();
-        std::vector<int> differ;
+        Difference found{i, {}, *all};
         for (int rank = 1; rank < group.size(); ++rank)
-            if ((*all)[static_cast<std::size_t>(rank)] != all->front()) differ.push_back(rank);
-        // All ranks return this error, so none of them is left alone in a later collective call.
-        return Error(ErrorCode::refused,
-                     std::string(what) + (buffers.empty() ? "" : " \"" + buffers[i].name + "\"") +
-                         " is not the same on " + name_ranks(differ) + " as on rank 0");
+            if ((*all)[static_cast<std::size_t>(rank)] != all->front()) found.ranks.push_back(rank);
+        return std::optional(std::move(found));
     }
-    return {};
+    return std::optional<Difference>();
 }
+
+std::string whole(double number) { return std::to_string(static_cast<std::uint64_t>(number)); }
 
 }  // namespace
 
@@ -85,13 +103,20 @@ Result<void> verify_equal(ProcessGroup& group, std::span<const NamedBuffer> buff
         if (!number) return number.error();
         mine.push_back(*number);
     }
-    return compare(group, std::move(mine), buffers, "the content of");
+    auto found = find_difference(group, mine);
+    if (!found) return found.error();
+    if (*found) return (*found)->error("the content of \"" + buffers[(*found)->index].name + "\"");
+    return {};
 }
 
 Result<void> verify_same_shapes(ProcessGroup& group, std::span<const NamedBuffer> buffers) {
-    const auto count = static_cast<double>(buffers.size());
     // The numbers first: the comparison of shapes needs vectors of one length on all ranks.
-    if (auto same = compare(group, {count}, {}, "the number of parameters"); !same) return same;
+    auto found = find_difference(group, {static_cast<double>(buffers.size())});
+    if (!found) return found.error();
+    if (*found)
+        return (*found)->error("the number of parameters", [&](int rank) {
+            return whole((*found)->all[static_cast<std::size_t>(rank)]);
+        });
     std::vector<double> mine;
     for (const auto& named : buffers) {
         const std::string text = named.name + "/" + std::to_string(named.buffer.count) + "/" +
@@ -99,7 +124,20 @@ Result<void> verify_same_shapes(ProcessGroup& group, std::span<const NamedBuffer
         // The shape as text, and the text as a checksum: one number, however long the name is.
         mine.push_back(number_of(hash_of(std::as_bytes(std::span(text)))));
     }
-    return compare(group, std::move(mine), buffers, "the name, size or type of");
+    found = find_difference(group, mine);
+    if (!found) return found.error();
+    if (!*found) return {};
+    // All ranks have found the same one, so all ask for this.
+    const NamedBuffer& named = buffers[(*found)->index];
+    const auto counts = values_of_ranks(group, static_cast<double>(named.buffer.count));
+    if (!counts) return counts.error();
+    const auto types = values_of_ranks(group, static_cast<double>(named.buffer.type));
+    if (!types) return types.error();
+    return (*found)->error("the name, size or type of \"" + named.name + "\"", [&](int rank) {
+        const auto i = static_cast<std::size_t>(rank);
+        const auto type = static_cast<DataType>(static_cast<int>((*types)[i]));
+        return whole((*counts)[i]) + " of " + std::string(to_string(type));
+    });
 }
 
 namespace {

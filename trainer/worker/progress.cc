@@ -1,14 +1,15 @@
 // Writes progress lines to a pipe without ever blocking.
 #include "trainer/worker/progress.h"
 
-#include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <cstdlib>
+#include <limits>
 
 #include "base/system/no_pipe_signal.h"
 
@@ -18,10 +19,12 @@ Progress Progress::from_environment() {
     if (!text || !*text) return Progress(-1);
     char* end = nullptr;
     const long fd = std::strtol(text, &end, 10);
-    // A number that is no open descriptor comes from a variable that leaked from another program.
-    // It is ignored.
-    if (*end || fd < 0 || fcntl(static_cast<int>(fd), F_GETFD) < 0) return Progress(-1);
-    return Progress(static_cast<int>(fd));
+    // A process that the worker has started may have the variable and not the pipe. Then the number
+    // is closed, or that of a file of its own.
+    struct stat status {};
+    const bool is_pipe = !*end && fd >= 0 && fd <= std::numeric_limits<int>::max() &&
+                         fstat(static_cast<int>(fd), &status) == 0 && S_ISFIFO(status.st_mode);
+    return Progress(is_pipe ? static_cast<int>(fd) : -1);
 }
 
 std::string Progress::line(std::int64_t step, std::int64_t snapshot, std::int64_t snapshot_ms,

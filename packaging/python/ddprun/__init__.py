@@ -12,9 +12,11 @@ an all_reduce, before all of them stop or write a snapshot."""
 from __future__ import annotations
 
 import json
+import operator
 import os
 import select
 import signal
+import stat
 import threading
 import time
 from typing import Any
@@ -31,17 +33,15 @@ def progress(step: int, snapshot: int | None = None, snapshot_ms: int | None = N
     """Reports how far the training is: the step, the step of the newest complete snapshot, and, once it is complete,
     how many milliseconds saving it took. ddprun finds hangs with it (--hang-timeout), plans restarts, and knows how
     early a stop must be told. saving_ms is what all snapshots of this process have taken from its training so far; left
-    out, each counts with its snapshot_ms. It never blocks: a line that ddprun has no room for is dropped."""
+    out, each counts with its snapshot_ms. It never blocks: a line that ddprun has no room for is dropped. A number that
+    is not whole is a TypeError, also where nobody listens."""
+    line = f"step={_whole('step', step)}"
+    for name, number in (("snapshot", snapshot), ("snapshot_ms", snapshot_ms), ("saving_ms", saving_ms)):
+        if number is not None:
+            line += f" {name}={_whole(name, number)}"
     descriptor = _progress_descriptor()
     if descriptor is None:
         return
-    line = f"step={step:d}"
-    if snapshot is not None:
-        line += f" snapshot={snapshot:d}"
-    if snapshot_ms is not None:
-        line += f" snapshot_ms={snapshot_ms:d}"
-    if saving_ms is not None:
-        line += f" saving_ms={saving_ms:d}"
     try:
         room = select.poll()
         room.register(descriptor, select.POLLOUT)
@@ -78,13 +78,22 @@ def snapshot_path() -> str | None:
     return os.environ.get("DDPRUN_SNAPSHOT_FILE") or None
 
 
+def _whole(name: str, number: Any) -> int:
+    """A number of NumPy or a tensor with one whole number counts, too."""
+    try:
+        return operator.index(number)
+    except TypeError:
+        raise TypeError(f"progress(): {name} is {number!r}; give a whole number, such as int({name})") from None
+
+
 def _progress_descriptor() -> int | None:
+    """ddprun's pipe. A process that the worker has started may have the variable and not the pipe: its own first file
+    has the number then."""
     try:
         descriptor = int(os.environ["DDPRUN_PROGRESS_FD"])
-        os.fstat(descriptor)  # a variable that another program left may name a descriptor that is none
-    except (KeyError, ValueError, OSError):
+        return descriptor if stat.S_ISFIFO(os.fstat(descriptor).st_mode) else None
+    except (KeyError, ValueError, OSError, OverflowError):
         return None
-    return descriptor
 
 
 def _listen() -> None:

@@ -108,9 +108,7 @@ std::vector<SocketOwner> owners_in_tables(const std::vector<Ends>& all, uid_t us
 
 }  // namespace
 
-SocketUsers::SocketUsers(uid_t user) : user_(user), here_(addresses_of_host()) {
-    open_diagnostics();
-}
+SocketUsers::SocketUsers(uid_t user) : user_(user) { open_diagnostics(); }
 
 void SocketUsers::open_diagnostics() {
     diagnostics_ =
@@ -118,9 +116,11 @@ void SocketUsers::open_diagnostics() {
     without_ = diagnostics_ ? 0 : errno;
 }
 
-bool SocketUsers::is_here(const ip::address& address) const {
+bool SocketUsers::is_here(const ip::address& address) {
     const ip::address plain = plain_address(address);
-    return plain.is_loopback() || here_.contains(plain);
+    if (plain.is_loopback()) return true;
+    if (!here_) here_ = addresses_of_host();
+    return here_->contains(plain);
 }
 
 SocketOwner SocketUsers::owner(const Endpoint& theirs, const Endpoint& ours) {

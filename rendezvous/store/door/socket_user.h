@@ -17,6 +17,7 @@
 
 #include <boost/asio/ip/tcp.hpp>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -36,8 +37,9 @@ class SocketUsers {
     // `user`: whose sockets are ours, besides root's.
     explicit SocketUsers(uid_t user);
 
-    // Whether the address is one of this host, as of the time when this object was made.
-    bool is_here(const boost::asio::ip::address& address) const;
+    // Whether the address is one of this host, as of the first question about one that is not a
+    // loopback address.
+    bool is_here(const boost::asio::ip::address& address);
 
     // Whose the socket of this host is that has the local address `theirs` and is connected to
     // `ours`. An IPv4 address mapped into IPv6 counts as IPv4.
@@ -55,7 +57,7 @@ class SocketUsers {
     int without_ = 0;             // errno
     bool has_found_ = false;      // the diagnostics: what they do not find is not there
     std::uint32_t question_ = 0;  // number of the newest
-    std::set<boost::asio::ip::address> here_;
+    std::optional<std::set<boost::asio::ip::address>> here_;
 };
 
 // What a message of the diagnostics says: not_here if there is no such socket or no diagnostics of

@@ -76,6 +76,7 @@ TEST_F(Topology, FindsGpusOfTheDriver) {
 // the sound card of a GPU (class 0403), and device 03 was given to a virtual machine: neither can
 // train.
 TEST_F(Topology, FindsGpusOnTheBus) {
+    fs::create_directories(root_ / "sys/bus/pci/drivers/nvidia");
     for (const char* name : {"0000:01:00.0", "0000:02:00.0", "0000:03:00.0"}) {
         const std::string device = std::string("sys/bus/pci/devices/") + name;
         write(device + "/vendor", "0x10de");

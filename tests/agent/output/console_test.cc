@@ -140,6 +140,47 @@ TEST(Console, AFileGetsAllAlthoughItsConsoleGoes) {
     EXPECT_TRUE(rig.run_until([&] { return slurp(rig.path("out")) == all; }));
 }
 
+// A worker that fails early prints into a file on a full disk, and the job ends before the file
+// thread has tried to write. Nothing is on the loop any more; who ends the job tells it. One kind
+// of fault is told once in a job.
+TEST(Console, AFaultOfAFileIsKeptAlthoughItsConsoleGoes) {
+    Rig rig;
+    const auto late = std::make_shared<LateFault>();
+    const auto lose = [&](const std::string& name) {
+        UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+        const auto console = std::make_unique<Console>(rig.io, rig.files, std::move(full), name,
+                                                       rig.tell, Console::Options{.late = late});
+        console->write("on its way\n");  // handed to the file thread
+        console->write("waits\n");
+    };
+    lose("one");
+    lose("two");
+    EXPECT_TRUE(rig.files.drain(Rig::kPatience));
+    const auto fault = late->take();
+    ASSERT_TRUE(fault);
+    EXPECT_EQ(
+        fault->sentence(),
+        "cannot write to one: No space left on device; output that does not fit is discarded");
+    EXPECT_FALSE(late->take());
+    late->told(ErrorCode::unavailable);
+    lose("three");
+    EXPECT_TRUE(rig.files.drain(Rig::kPatience));
+    EXPECT_FALSE(late->take());
+    EXPECT_TRUE(rig.errors.empty());
+}
+
+// `ddprun … >log` on a full disk: the last bytes are written at the very end, and are lost then.
+TEST(Console, FlushTellsOfAFullDisk) {
+    Rig rig;
+    const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+    const auto console = rig.console(full.get());
+    console->write("lost\n");
+    EXPECT_EQ(console->flush(Rig::kPatience), 0U);
+    EXPECT_EQ(console->flush(Rig::kPatience), 0U);
+    ASSERT_EQ(rig.errors.size(), 1U);
+    EXPECT_EQ(rig.errors[0].code(), ErrorCode::unavailable);
+}
+
 // Nobody reads, and 50,000 lines are far more than pipe and limit can hold. Memory stays bounded,
 // no writer waits. When the reader is back, it gets whole lines in order, and the operator gets the
 // exact number of those that are missing.

@@ -51,11 +51,6 @@ void Device::destroy_stream(GpuStream stream) {
     std::erase_if(streams_, [&](const auto& one) { return one.get() == stream; });
 }
 
-std::uint64_t Device::number_of(GpuStream stream) {
-    std::lock_guard lock(mutex_);
-    return resolve(stream).id + 1;
-}
-
 GpuStream Device::legacy() { return &legacy_stream; }
 GpuStream Device::of_thread() { return &thread_marker; }
 
@@ -121,7 +116,6 @@ void Device::record(GpuStream stream, CUevent_st& event) {
 
 void Device::wait_for(GpuStream stream, const CUevent_st& event) {
     std::lock_guard lock(mutex_);
-    ++waits_;
     CUstream_st& to = resolve(stream);
     if (event.captured) {
         if (!capture_) return broken("a wait for an event of a capture that is over");
@@ -198,11 +192,6 @@ void Device::hold(bool held) {
     std::lock_guard lock(mutex_);
     held_ = held;
     changed_.notify_all();
-}
-
-std::size_t Device::waits() {
-    std::lock_guard lock(mutex_);
-    return waits_;
 }
 
 std::vector<std::string> Device::reports() {

@@ -71,9 +71,6 @@ class Device {
     static GpuStream legacy();
     static GpuStream of_thread();  // stands for the default stream of the thread that uses it
 
-    // Other streams never have it.
-    std::uint64_t number_of(GpuStream stream);
-
     // Gives work to a stream.
     void give(GpuStream stream, Task task);
     void record(GpuStream stream, CUevent_st& event);
@@ -103,8 +100,6 @@ class Device {
     // Nothing is carried out while it is held.
     void hold(bool held);
     std::vector<std::string> reports();
-    // How many times a stream was made to wait for an event.
-    std::size_t waits();
 
   private:
     struct Queued {
@@ -142,7 +137,6 @@ class Device {
     std::vector<std::string> broken_;
     std::mt19937 random_{1};
     bool held_ = false;
-    std::size_t waits_ = 0;
     std::thread thread_;
 };
 

@@ -121,8 +121,6 @@ Result<void> gpu_zero(void* memory, std::size_t bytes, GpuStream stream) {
 GpuStream gpu_legacy_stream() { return Device::legacy(); }
 GpuStream gpu_thread_stream() { return Device::of_thread(); }
 
-std::uint64_t gpu_stream_number(GpuStream stream) { return Device::get().number_of(stream); }
-
 Result<OwnGpuStream> OwnGpuStream::make(GpuPriority) {
     OwnGpuStream made;
     made.stream_.reset(Device::get().make_stream(false));

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # A project outside uses the trainer, each way that trainer/README.md shows: as a package of CMake (static and shared),
-# by pkg-config, and as a part of its own build, with and without CUDA. Arguments: the build folder, and whether it has
-# CUDA (ON, OFF).
+# by pkg-config, and as a part of its own build, with and without CUDA. Another program, net.cc, uses it with libtorch.
+# Arguments: the build folder, whether it has CUDA (ON, OFF), and the folder of its libtorch, if it has one.
+objects=$(ccache --get-config cache_dir 2>/dev/null) || objects="" # before XDG_CACHE_HOME is the test's own
 source "$(dirname "${BASH_SOURCE[0]}")/../../e2e/common.sh"
-build=$1 cuda=$2
+build=$1 cuda=$2 torch=${3-}
 need_built ddprun
 need_program pkg-config
 # They stay in the build folder: two of them compile the trainer, and in a second run only what has changed.
 projects=$build/trainer_install
 rm -rf "$projects/package"
 readme=$root/trainer/README.md
-command -v ccache >/dev/null && export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_NOHASHDIR=1
+[[ -z $objects ]] || export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DIR=$objects CCACHE_NOHASHDIR=1
 export CMAKE_GENERATOR=Ninja CMAKE_BUILD_PARALLEL_LEVEL=2
 
 # Prints the n-th block of CMake on the page.
@@ -22,8 +23,17 @@ project() {
     cp "$root"/examples/*.h "$folder"
     sed 's|#include "examples/\(.*\)"|#include "\1"|; s|#include "\(.*/.*\)"|#include <ddprun/\1>|' \
         "$root/examples/linear.cc" >"$folder/main.cc"
-    for number in "$@"; do block "$number"; done | sed "s|PATH_OF_DDPRUN|$root|" >"$folder/CMakeLists.txt"
+    for number in "$@"; do block "$number"; done |
+        sed "s|PATH_OF_DDPRUN|$root|; s|FOLDER_OF_TORCH|$torch|" >"$folder/CMakeLists.txt"
 }
+# Another program of a project, if there is a libtorch: name. And options for it.
+add_net() {
+    [[ -n $torch ]] || return 0
+    cp "$root/tests/trainer/install/net.cc" "$projects/$1"
+    printf '%s\n' 'add_executable(net net.cc)' 'target_link_libraries(net PRIVATE ddprun::trainer_torch)' \
+        >>"$projects/$1/CMakeLists.txt"
+}
+asks_for_torch=(${torch:+"-DDDPRUN_TORCH_ROOT=$torch"})
 # Runs a command of a build: command… Its output is shown when it fails.
 do_it() { "$@" >"$work/build.out" 2>&1 || fail "$*"; }
 # Configures and builds a project: name, options of cmake…
@@ -31,14 +41,28 @@ make_project() {
     do_it cmake -S "$projects/$1" -B "$projects/$1/build" "${@:2}"
     do_it cmake --build "$projects/$1/build"
 }
-# The program trains under ddprun, to the same bits as all others: path.
-sum=""
+# The program trains under ddprun, to the same bits as all others of its kind: path.
+declare -A sum
 trains() {
     run 60 --standalone --nproc-per-node=2 "$1" 2
     expect_code 0
-    local now
+    local now kind=${1##*/}
+    [[ $kind == net ]] || kind=linear
     now=$(checksum_of "$work/run.out")
-    [[ -n $now && $now == "${sum:=$now}" ]] || fail "it computed '$now', another one '$sum'"
+    [[ -n $now && $now == "${sum[$kind]:=$now}" ]] || fail "it computed '$now', another one '${sum[$kind]}'"
+}
+# Where there is libtorch, the other program does, too, and has one Gloo: folder of the build.
+net_trains() {
+    [[ -n $torch ]] || return 0
+    trains "$1/net"
+    do_it bash "$root/tests/trainer/torch/one_gloo.sh" "$1/net"
+}
+# Configuring ends with an error, of one sentence: name, the sentence, options of cmake…
+refuses() {
+    ! cmake -S "$projects/$1" -B "$work/refused" "${@:3}" >"$work/build.out" 2>&1 || fail "it is taken"
+    tr -s '\n ' ' ' <"$work/build.out" >"$work/sentence.out" # CMake breaks lines
+    expect_in "$work/sentence.out" "$2"
+    rm -rf "$work/refused"
 }
 shared_of() { readelf -d "$1" | grep NEEDED | grep -o '\[.*\]' || true; } # libraries that a program loads
 has_cuda() { grep -q ' [Tt] cudaStreamCreate' <(nm "$1"); }
@@ -80,9 +104,36 @@ fi
 
 say "a component that it does not have is named"
 sed -i 's/REQUIRED/REQUIRED COMPONENTS cuda/' "$projects/package/CMakeLists.txt"
-! cmake -S "$projects/package" -B "$projects/package/refused" -DCMAKE_PREFIX_PATH="$work/prefix" \
-    >"$work/build.out" 2>&1 || fail "it is taken"
-expect_in "$work/build.out" 'no component cuda: it has static, shared and'
+refuses package 'no component cuda: it has static, shared and' -DCMAKE_PREFIX_PATH="$work/prefix"
+
+if [[ -n $torch ]]; then
+    say "a package of CMake, with libtorch and without Debian's Gloo"
+    project with_torch 5
+    cp "$root/tests/trainer/install/net.cc" "$projects/with_torch/main.cc"
+    sed -i 's/mine/net/' "$projects/with_torch/CMakeLists.txt"
+    make_project with_torch -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_DISABLE_FIND_PACKAGE_Gloo=ON
+    net_trains "$projects/with_torch/build"
+
+    say "another version of libtorch is named, and a folder without one"
+    fake=$work/fake headers=$work/fake/include/torch/csrc/api/include/torch
+    mkdir -p "$headers" "$fake/lib"
+    touch "$headers/torch.h" "$fake/lib/libtorch_cpu.so"
+    printf '#define TORCH_VERSION_%s 1\n' MAJOR MINOR PATCH >"$headers/version.h"
+    echo _ZN3c10_of__cxx11 >"$fake/lib/libc10.so"
+    refuses with_torch "built with libtorch [0-9.]+, but $fake has 1\.1\.1: name that one" \
+        -DCMAKE_PREFIX_PATH="$work/prefix" -DDDPRUN_TORCH_ROOT="$fake"
+    rm "$fake/lib/libc10.so"
+    refuses with_torch "built with libtorch [0-9.]+, and here is no libtorch: name that one" \
+        -DCMAKE_PREFIX_PATH="$work/prefix" -DDDPRUN_TORCH_ROOT="$fake"
+    refuses with_torch "DDPRUN_TORCH_ROOT=$work: no include/torch" \
+        -DCMAKE_PREFIX_PATH="$work/prefix" -DDDPRUN_TORCH_ROOT="$work"
+
+    say "a program with both kinds is refused"
+    sed -i 's/COMPONENTS torch/COMPONENTS torch static/; s/trainer_torch/trainer ddprun::trainer_torch/' \
+        "$projects/with_torch/CMakeLists.txt"
+    refuses with_torch 'DDPRUN_TRAINER_OR_TRAINER_TORCH_NOT_BOTH property of "?ddprun::trainer_torch"? does not agree' \
+        -DCMAKE_PREFIX_PATH="$work/prefix"
+fi
 
 say "pkg-config, shared and static"
 export PKG_CONFIG_PATH
@@ -109,14 +160,18 @@ without=(-DCMAKE_DISABLE_FIND_PACKAGE_Protobuf=ON -DCMAKE_DISABLE_FIND_PACKAGE_P
 
 say "a folder of the project's own build, without CUDA, Protobuf and gRPC"
 project folder 2
-make_project folder -DDDPRUN_CUDA=OFF "${without[@]}"
+add_net folder
+make_project folder -DDDPRUN_CUDA=OFF "${asks_for_torch[@]}" "${without[@]}"
 trains "$projects/folder/build/mine"
+net_trains "$projects/folder/build"
 needs_little "$projects/folder/build"
 ! has_cuda "$projects/folder/build/mine" || fail "there is CUDA in it"
 
 say "FetchContent, shared, with CUDA where it is"
 project fetched 3
-make_project fetched -DDDPRUN_CUDA="$cuda" -DBUILD_SHARED_LIBS=ON "${without[@]}"
+add_net fetched
+make_project fetched -DDDPRUN_CUDA="$cuda" -DBUILD_SHARED_LIBS=ON "${asks_for_torch[@]}" "${without[@]}"
 trains "$projects/fetched/build/mine"
+net_trains "$projects/fetched/build"
 expect_in <(shared_of "$projects/fetched/build/mine") 'libddprun_trainer'
 needs_little "$projects/fetched/build"

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <cstdio>
 
 #include "tests/trainer/ranks.h"
 #include "trainer/backend/make_process_group.h"
@@ -18,22 +19,31 @@ using std::chrono::seconds;
 constexpr std::size_t kCount = 1 << 20;
 
 // Backward of one layer: its gradient is a copy of what `source` holds, on this stream.
-bool backward(const GradientReducer& reducer, std::size_t layer, const void* source,
-              cudaStream_t stream) {
+Result<void> backward(const GradientReducer& reducer, std::size_t layer, const void* source,
+                      cudaStream_t stream) {
     const Buffer g = reducer.gradient(layer);
-    return static_cast<bool>(gpu_copy(g.data, source, g.bytes(), stream));
+    return gpu_copy(g.data, source, g.bytes(), stream);
+}
+
+Result<void> try_step(GradientReducer& reducer, const void* source, cudaStream_t main,
+                      cudaStream_t side) {
+    if (auto done = reducer.zero(main); !done) return done;
+    const auto zeroed = GpuEvent::record(main);
+    if (!zeroed) return zeroed.error();
+    if (auto done = zeroed->before(side); !done) return done;
+    for (std::size_t layer : {1, 0}) {
+        cudaStream_t stream = layer ? side : main;
+        if (auto done = backward(reducer, layer, source, stream); !done) return done;
+        if (auto done = reducer.ready(layer, stream); !done) return done;
+    }
+    if (auto done = reducer.finish(main); !done) return done;
+    return reducer.begin_clip(std::sqrt(2.0 * kCount), main);
 }
 
 bool step(GradientReducer& reducer, const void* source, cudaStream_t main, cudaStream_t side) {
-    if (!reducer.zero(main)) return false;
-    const auto zeroed = GpuEvent::record(main);
-    if (!zeroed || !zeroed->before(side)) return false;
-    for (std::size_t layer : {1, 0}) {
-        cudaStream_t stream = layer ? side : main;
-        if (!backward(reducer, layer, source, stream) || !reducer.ready(layer, stream))
-            return false;
-    }
-    return reducer.finish(main) && reducer.begin_clip(std::sqrt(2.0 * kCount), main);
+    const auto done = try_step(reducer, source, main, side);
+    if (!done) std::fprintf(stderr, "a step: %s\n", done.error().sentence().c_str());
+    return static_cast<bool>(done);
 }
 
 // All values 3 are clipped to 1; the norm is that of before.

@@ -10,10 +10,12 @@
 #include <torch/optim/sgd.h>
 #include <torch/version.h>
 
+#if TORCH_VERSION_MAJOR >= 2  // Debian's has not all headers of it
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
+#endif
 
 #include "tests/trainer/ranks.h"
 #include "trainer/torch/torch_group.h"
@@ -282,17 +284,35 @@ TEST(ModuleReducer, NamesAChange) {
     EXPECT_EQ(ends, Ends({0}));
 }
 
-// One rank has its module in double precision: refused before anything moves, with the name.
-TEST(ModuleReducer, NamesATypeThatDiffers) {
+// One rank has its module in double precision, in another shape of as many elements, or with a
+// frozen layer: refused before anything moves, with the name.
+TEST(ModuleReducer, NamesWhatDiffersBetweenRanks) {
     auto ends = run_ranks(2, [](const Context& context) {
         Rank me(context);
-        auto net = net_of(1);
-        if (!context.is_first()) net->last->to(torch::kFloat64);
-        auto model = DataParallelModule<Net>::make(*me.group, net);
-        return !model && model.error().code() == ErrorCode::refused &&
-                       has(model.error().sentence(), "\"last.weight\" is not the same on rank 1")
-                   ? 0
-                   : 1;
+        const auto after = [&](const std::function<void(Net&)>& change) {
+            auto net = net_of(1);
+            if (!context.is_first()) change(*net);
+            auto model = DataParallelModule<Net>::make(*me.group, net);
+            if (model) return std::string("no error");
+            EXPECT_EQ(model.error().code(), ErrorCode::refused);
+            return model.error().sentence();
+        };
+        const std::string differs = "\" is not the same on rank 1 as on rank 0 (rank 0: 8 of F32, ";
+        if (!has(after([](Net& net) { net.last->to(torch::kFloat64); }),
+                 "\"last.weight [1, 8], trained" + differs + "rank 1: 8 of F64)"))
+            return 1;
+        const std::string mine = context.is_first() ? "[1, 8], trained" : "[8, 1], trained";
+        if (!has(after([](Net& net) {
+                     const c10::NoGradGuard guard;
+                     net.last->weight.set_data(torch::zeros({8, 1}));
+                 }),
+                 "\"last.weight " + mine + differs + "rank 1: 8 of F32)"))
+            return 2;
+        const std::string frozen = context.is_first() ? "trained" : "not trained";
+        if (!has(after([](Net& net) { net.last->weight.requires_grad_(false); }),
+                 "\"last.weight [1, 8], " + frozen + differs + "rank 1: 8 of F32)"))
+            return 3;
+        return after([](Net&) {}) == "no error" ? 0 : 4;
     });
     EXPECT_EQ(ends, Ends({0, 0}));
 }

@@ -3,8 +3,10 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 namespace ddprun::trainer {
@@ -46,6 +48,19 @@ TEST(Progress, IsSilentWithoutADescriptor) {
         Progress::from_environment().report(1, 1);
     }
     unsetenv("DDPRUN_PROGRESS_FD");
+}
+
+// What a worker starts gets the variable, not the pipe: a file of its own may have the number.
+TEST(Progress, WritesIntoNoOtherFile) {
+    std::FILE* const file = std::tmpfile();
+    ASSERT_TRUE(file);
+    setenv("DDPRUN_PROGRESS_FD", std::to_string(fileno(file)).c_str(), 1);
+    Progress::from_environment().report(1, 1);
+    unsetenv("DDPRUN_PROGRESS_FD");
+    struct stat status {};
+    EXPECT_EQ(fstat(fileno(file), &status), 0);
+    EXPECT_EQ(status.st_size, 0);
+    std::fclose(file);
 }
 
 // ddprun looks for a word that ends with =nan. A name may have any letters and any length.
