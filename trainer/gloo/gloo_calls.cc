@@ -99,7 +99,8 @@ std::unique_ptr<GlooRing> GlooCalls::ring(Channel channel, const Buffer& buffer,
                                           const Hops& hops, const GlooRing::Reduction& reduction) {
     if (left_ && buffer.bytes() / static_cast<std::size_t>(size_) >= kLeastInMemory)
         return std::make_unique<GlooMemoryRing>(messages_, channel, *left_, ++marks_,
-                                                pointer(buffer), hops, reduction);
+                                                Part{pointer(buffer), buffer.bytes()}, hops,
+                                                reduction);
     return std::make_unique<GlooMessageRing>(messages_, channel, part_of(buffer, first), hops,
                                              reduction);
 }

@@ -2,6 +2,7 @@
 #include "trainer/gloo/gloo_memory_ring.h"
 
 #include <gloo/common/error.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -22,17 +23,19 @@ int right_of(const GlooMessages& messages) { return (messages.rank() + 1) % mess
 // With two ranks both neighbours are the same one. On a channel its messages keep their order: the
 // offer, a word for each hop but the first, and the word that it has read all.
 GlooMemoryRing::GlooMemoryRing(GlooMessages& messages, GlooMessages::Channel channel,
-                               const PeerMemory& left, std::uint64_t mark, char* buffer,
+                               const PeerMemory& left, std::uint64_t mark, Part buffer,
                                std::vector<Hop> hops, const Reduction& reduction)
     : messages_(messages),
       channel_(channel),
       left_(left),
       buffer_(buffer),
+      begin_(readable()),
       hops_(std::move(hops)),
       reduction_(reduction),
       mark_(mark),
-      mine_{reinterpret_cast<std::uint64_t>(buffer), mark_.place()},
+      mine_{reinterpret_cast<std::uint64_t>(begin_), mark_.place()},
       words_(hops_.size()) {
+    for (auto& hop : hops_) hop.in.data = begin_ + (hop.in.data - buffer_.data);
     const int from = left_of(messages_);
     offer_ = messages_.receive(channel_, &theirs_, sizeof theirs_, from);
     for (std::size_t hop = 1; hop < hops_.size(); ++hop)
@@ -41,11 +44,26 @@ GlooMemoryRing::GlooMemoryRing(GlooMessages& messages, GlooMessages::Channel cha
     sent_.push_back(messages_.send(channel_, &mine_, sizeof mine_, right_of(messages_)));
 }
 
+// This process may not read itself where others may not either. One look at each end: a buffer lies
+// in one mapping, or in several of one kind.
+char* GlooMemoryRing::readable() {
+    const MemoryMark mark(1);
+    const PeerMemory own(getpid());
+    char byte = 0;
+    for (const char* end : {buffer_.data, buffer_.data + buffer_.bytes - 1}) {
+        if (!own.read(reinterpret_cast<std::uint64_t>(end), &byte, 1, mark.place())) continue;
+        copy_.reset(new char[buffer_.bytes]);
+        std::memcpy(copy_.get(), buffer_.data, buffer_.bytes);
+        return copy_.get();
+    }
+    return buffer_.data;
+}
+
 void GlooMemoryRing::send_word(int to) { sent_.push_back(messages_.send(channel_, &word_, 1, to)); }
 
 // From the place in the neighbour's buffer that `mine` has in this one.
 void GlooMemoryRing::read(char* to, const char* mine, std::size_t bytes) const {
-    const auto from = theirs_.buffer + static_cast<std::uint64_t>(mine - buffer_);
+    const auto from = theirs_.buffer + static_cast<std::uint64_t>(mine - begin_);
     const int problem = left_.read(from, to, bytes, theirs_.mark);
     if (problem)
         throw ::gloo::IoException("Connection lost: the memory of process " +
@@ -79,6 +97,7 @@ void GlooMemoryRing::finish() {
     send_word(left_of(messages_));
     messages_.wait_received(done_);
     for (auto& pending : sent_) messages_.wait_sent(pending);
+    if (copy_) std::memcpy(buffer_.data, copy_.get(), buffer_.bytes);
 }
 
 }  // namespace ddprun::trainer

@@ -6,6 +6,9 @@
 // The constructor tells the right neighbour where this rank's buffer is. A word follows for each
 // further hop: the part of the hop before is ready. When a rank has read all, it tells its left
 // neighbour, which keeps its buffer as it is until then.
+//
+// Some memory cannot be read from outside, such as what a driver has mapped (pinned memory of a
+// GPU's). The ring then works on a copy, and finish() copies it back.
 #pragma once
 
 #include <memory>
@@ -22,7 +25,7 @@ class GlooMemoryRing final : public GlooRing {
     // `buffer` is what the hops' parts are cut from, at the same distances on all ranks. `mark`:
     // see MemoryMark.
     GlooMemoryRing(GlooMessages& messages, GlooMessages::Channel channel, const PeerMemory& left,
-                   std::uint64_t mark, char* buffer, std::vector<Hop> hops,
+                   std::uint64_t mark, Part buffer, std::vector<Hop> hops,
                    const Reduction& reduction);
 
     void finish() override;
@@ -35,6 +38,7 @@ class GlooMemoryRing final : public GlooRing {
         MemoryMark::Place mark;
     };
 
+    char* readable();
     void take(const Hop& hop);
     void read(char* to, const char* mine, std::size_t bytes) const;
     void send_word(int to);
@@ -42,8 +46,10 @@ class GlooMemoryRing final : public GlooRing {
     GlooMessages& messages_;
     const GlooMessages::Channel channel_;
     const PeerMemory left_;
-    char* const buffer_;
-    const std::vector<Hop> hops_;
+    const Part buffer_;
+    std::unique_ptr<char[]> copy_;  // null: the buffer itself can be read
+    char* const begin_;             // where others read
+    std::vector<Hop> hops_;
     const Reduction reduction_;
     const MemoryMark mark_;
     const Offer mine_;

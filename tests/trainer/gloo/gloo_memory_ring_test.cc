@@ -2,7 +2,11 @@
 // a rank that gives up while others read its memory.
 #include "trainer/gloo/gloo_memory_ring.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -111,6 +115,38 @@ TEST(GlooMemoryRing, GivesTheBitsOfMessages) {
         return values[0] == values[1] ? 0 : 1;
     });
     EXPECT_EQ(ends, Ends({0, 0, 0}));
+}
+
+// Memory that only its process may use, as a driver's mappings are. Empty: not to be had here.
+std::span<float> secret_memory(std::size_t count) {
+    const int fd = static_cast<int>(syscall(SYS_memfd_secret, O_CLOEXEC));
+    const std::size_t bytes = count * sizeof(float);
+    if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0) return {};
+    void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ::close(fd);
+    if (at == MAP_FAILED) return {};
+    return {static_cast<float*>(at), count};
+}
+
+// The buffer of rank 0 cannot be read from outside, that of rank 1 can.
+TEST(GlooMemoryRing, CopiesWhatCannotBeReadFromOutside) {
+    const auto ends = run_ranks(2, [](const Context& context) {
+        MeshRank me(context);
+        std::vector<float> plain(500'000);
+        std::span<float> values(plain);
+        if (context.is_first()) values = secret_memory(plain.size());
+        if (!me.mesh->calls().shares_memory()) return kForbidden;
+        const bool there = !values.empty();
+        if (there) std::fill(values.begin(), values.end(), context.is_first() ? 1.0f : 2.0f);
+        char both[2], mine = there;
+        me.mesh->calls().all_gather(&mine, both, 1, 1);
+        if (both[0] && both[1]) me.mesh->calls().run(Operation::all_reduce(buffer_of(values)), 2);
+        me.mesh->leave(*me.store);
+        if (!both[0] || !both[1]) return kForbidden;
+        return std::all_of(values.begin(), values.end(), [](float v) { return v == 3; }) ? 0 : 1;
+    });
+    if (forbidden(ends)) GTEST_SKIP() << "no such memory, or no process may read another one's";
+    EXPECT_EQ(ends, Ends({0, 0}));
 }
 
 // Rank 1 reads after rank 0 has given up and uses its memory for something else. It must not take
