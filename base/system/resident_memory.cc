@@ -4,8 +4,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
 #include <chrono>
-#include <cstdio>
+#include <system_error>
 
 #include "base/system/small_file.h"
 
@@ -18,9 +20,12 @@ constexpr auto kLooksEach = std::chrono::seconds{5};
 
 std::int64_t resident_memory() {
     const std::string text = read_small_file("/proc/self/statm");
-    long long total = 0, resident = 0;
-    if (std::sscanf(text.c_str(), "%lld %lld", &total, &resident) != 2) return 0;
-    return resident * ::sysconf(_SC_PAGESIZE);
+    // Not by sscanf(), which is seldom used (locked_program.h), and this is read by the loop.
+    std::int64_t pages = 0;
+    const char* const end = text.data() + text.size();
+    const char* const second = std::find(text.data(), end, ' ');
+    if (second == end || std::from_chars(second + 1, end, pages).ec != std::errc()) return 0;
+    return pages * ::sysconf(_SC_PAGESIZE);
 }
 
 std::int64_t MemoryGauge::read(Time now) {
