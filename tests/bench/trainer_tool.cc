@@ -179,6 +179,7 @@ int overlap(const std::string& file) {
     auto store = connect_store(context).value();
     GroupOptions options;
     options.backend = Backend::gloo;
+    options.shares_memory = false;  // its ranks play two hosts, with a link between them
     auto group = make_process_group(context, *store, options).value();
     std::vector<std::vector<float>> layers(8, std::vector<float>(409'600));  // 1.6 MB
     std::vector<NamedBuffer> parameters;

@@ -15,8 +15,8 @@ namespace {
 
 char* pointer(const Buffer& buffer) { return static_cast<char*>(buffer.data); }
 
-// Bytes of a rank's part of a buffer. What is smaller is as fast in messages.
-constexpr std::size_t kLeastInMemory = std::size_t{32} << 10;
+// Bytes of a rank's part of a buffer. What is smaller was as fast in messages, on two cores.
+constexpr std::size_t kLeastInMemory = std::size_t{768} << 10;
 
 // Whether an average divides before it adds. float16 ends at 65504, so a sum over many ranks could
 // overflow although the average fits. All other types divide after the sum, which rounds only once.

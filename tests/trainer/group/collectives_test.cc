@@ -311,7 +311,7 @@ TEST_P(KilledInside, AllOthersGetAnError) {
             // connection breaks, so it ends at its time-out: 2 s here.
             GroupRank me(context, seconds(kind == Collective::monitored_barrier ? 2 : 600),
                          shares_memory);
-            std::vector<float> in(90'000, 1.0f), out(90'000, 1.0f);
+            std::vector<float> in(600'000, 1.0f), out(600'000, 1.0f);
             std::thread killer;
             for (int i = 0; i < 100'000; ++i) {
                 // A few calls come first, so that connections and agreed shapes exist.
@@ -338,7 +338,7 @@ void what_was_begun_ends_with_a_rank(bool shares_memory) {
             for (int i = 0; i < 100'000; ++i) {
                 if (i == 7 && context.rank.value == 1)
                     killer = std::thread([] { (void)raise(SIGKILL); });
-                std::vector<std::vector<float>> values(5, std::vector<float>(400'000, 1.0f));
+                std::vector<std::vector<float>> values(5, std::vector<float>(600'000, 1.0f));
                 std::vector<Work> works;
                 for (auto& v : values)
                     works.push_back(
