@@ -57,7 +57,8 @@ say "the job goes on with another number of workers, from the snapshot after a s
 train three 3 "$bin/mnist" --steps 60 --snapshot-dir "$work/s" --snapshot-every 20
 expect_in "$work/three.out" '^resumed from snapshot-000000000050-g1 at step 50$'
 say "a snapshot of another seed is named, and the job does not try again"
-run 60 --standalone --max-restarts=3 --no-python --nproc-per-node=1 "$bin/mnist" --steps 60 --seed 2 --snapshot-dir "$work/s"
+run 60 --standalone --max-restarts=3 --no-python --nproc-per-node=1 "$bin/mnist" --steps 60 --seed 2 \
+    --snapshot-dir "$work/s"
 expect_code 2
 expect_in "$work/run.err" 'was written with --seed 1, not 2; use another --snapshot-dir'
 say "options without an effect are refused"

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <random>
 
+#include "base/system/random_bytes.h"
 #include "trainer/gloo/gloo_memory_ring.h"
 #include "trainer/gloo/gloo_message_ring.h"
 
@@ -32,8 +32,7 @@ GlooCalls::GlooCalls(std::shared_ptr<::gloo::Context> mesh)
 // A neighbour's number of a process may mean another process here, or none: a container or another
 // host has its own. A mark with a random value tells.
 void GlooCalls::share_memory(bool allowed, Channel channel) {
-    std::random_device random;
-    marks_ = std::uint64_t{random()} << 32 | random();
+    marks_ = random_number();
     struct Word {
         std::int64_t process;
         MemoryMark::Place mark;

@@ -29,10 +29,10 @@ GlooMemoryRing::GlooMemoryRing(GlooMessages& messages, GlooMessages::Channel cha
       channel_(channel),
       left_(left),
       buffer_(buffer),
+      mark_(mark),
       begin_(readable()),
       hops_(std::move(hops)),
       reduction_(reduction),
-      mark_(mark),
       mine_{reinterpret_cast<std::uint64_t>(begin_), mark_.place()},
       words_(hops_.size()) {
     for (auto& hop : hops_) hop.in.data = begin_ + (hop.in.data - buffer_.data);
@@ -47,11 +47,10 @@ GlooMemoryRing::GlooMemoryRing(GlooMessages& messages, GlooMessages::Channel cha
 // This process may not read itself where others may not either. One look at each end: a buffer lies
 // in one mapping, or in several of one kind.
 char* GlooMemoryRing::readable() {
-    const MemoryMark mark(1);
     const PeerMemory own(getpid());
     char byte = 0;
     for (const char* end : {buffer_.data, buffer_.data + buffer_.bytes - 1}) {
-        if (!own.read(reinterpret_cast<std::uint64_t>(end), &byte, 1, mark.place())) continue;
+        if (!own.read(reinterpret_cast<std::uint64_t>(end), &byte, 1, mark_.place())) continue;
         copy_.reset(new char[buffer_.bytes]);
         std::memcpy(copy_.get(), buffer_.data, buffer_.bytes);
         return copy_.get();

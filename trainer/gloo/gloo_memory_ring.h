@@ -47,11 +47,11 @@ class GlooMemoryRing final : public GlooRing {
     const GlooMessages::Channel channel_;
     const PeerMemory left_;
     const Part buffer_;
+    const MemoryMark mark_;
     std::unique_ptr<char[]> copy_;  // null: the buffer itself can be read
     char* const begin_;             // where others read
     std::vector<Hop> hops_;
     const Reduction reduction_;
-    const MemoryMark mark_;
     const Offer mine_;
     Offer theirs_;
     std::unique_ptr<char[]> scratch_;  // a piece that is added
