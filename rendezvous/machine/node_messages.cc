@@ -95,6 +95,7 @@ void MachineState::on_join(Time now, Session session, const Join& join) {
     if (active.job != 0 && join.job != 0 && join.job != active.job)
         return refuse(session, of_another_job(*node));
     node->joined = true;
+    node->came = now;
     late.look_anew();
     gathering.somebody_came();
     node->offer = join.offer;
@@ -133,6 +134,8 @@ void MachineState::on_beat(Time now, Session session, const Beat& beat) {
     if ((!was_back && is_back(*node)) || (!was_candidate && candidate(now, *node)))
         gathering.somebody_came();
     if (phase == Phase::closed) return;
+    if (const NodeState* member = has_its_rank(*node))
+        return refuse(session, one_rank(*node, *member));
     const EntryNumber known = claim.entry();
     if (beat.seen > known && phase == Phase::gathering && !ledger.waits())
         ask_ledger(now, ReadLedger{EntryNumber{known.value + 1}});  // ours is out of date
