@@ -106,7 +106,8 @@ Result<void> GptTraining::resume() {
 // Every decision here follows from numbers that are equal on all ranks: the step, the options, the
 // sampler's position, results of collective calls. So all ranks make the same calls.
 Result<GptTraining::End> GptTraining::run() {
-    told_at_ = logged_at_ = seconds_now();
+    told_at_ = seconds_now();
+    line_clock_.begin(told_at_);
     report();
     while (step_ < p_.options.steps) {
         crash_if_asked();
@@ -212,9 +213,10 @@ Result<double> GptTraining::validated() {
 // The figures of all ranks since the last call. Rank 0 prints them. Times are those of the slowest
 // rank, because the others wait for it.
 Result<void> GptTraining::tell_figures() {
+    const double begun = seconds_now();
     auto trained = mean_over_ranks(p_.group, loss_);
     if (!trained) return trained.error();
-    double slowest[] = {figures_.communication, figures_.waited, seconds_now() - told_at_};
+    double slowest[] = {figures_.communication, figures_.waited, begun - told_at_};
     if (auto done = p_.group.all_reduce_values(slowest, ReduceOp::max); !done) return done;
     auto validation = validated();
     if (!validation) return validation.error();
@@ -235,6 +237,7 @@ Result<void> GptTraining::tell_figures() {
     figures_ = {};
     loss_ = {};
     told_at_ = seconds_now();
+    line_clock_.leave_out(told_at_ - begun);
     return {};
 }
 
@@ -243,14 +246,12 @@ Result<void> GptTraining::log_step() {
     auto mean = mean_over_ranks(p_.group, recent_);
     if (!mean) return mean.error();
     recent_ = {};
-    const double now = seconds_now();
+    const double trained = line_clock_.lap(seconds_now());
     const double tokens = mean->weight() * p_.gpt.shape().context;
     char line[96];
     std::snprintf(line, sizeof line, "step=%lld loss=%.6f tokens/s=%.0f",
-                  static_cast<long long>(step_), mean->mean().value_or(0),
-                  tokens / std::max(now - logged_at_, 1e-9));
+                  static_cast<long long>(step_), mean->mean().value_or(0), tokens / trained);
     if (p_.context.is_first()) print(line);
-    logged_at_ = now;
     return {};
 }
 

@@ -209,9 +209,11 @@ class Training:
                 sums.zero_()
                 begun = time.monotonic()
             if self.step % o.validate_every == 0 if o.validate_every else self.consumed == len(self.text.training):
+                paused = time.monotonic()
                 loss = self.validation()
                 if self.rank == 0:
                     print(f"epoch={self.epoch} step={self.step} validation={loss:.6g}", flush=True)
+                begun += time.monotonic() - paused
             asked[0], asked[1] = os.path.exists(stop_file), os.path.exists(snapshot_file)
             dist.all_reduce(asked, dist.ReduceOp.MAX)  # all stop after the same step
             if asked[1] and os.environ["LOCAL_RANK"] == "0" and os.path.exists(snapshot_file):

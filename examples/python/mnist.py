@@ -232,9 +232,11 @@ class Training:
                     print(f"step={self.step} loss={(sums[0] / sums[1]).item():.9f} samples/s={speed:.0f}", flush=True)
                 sums, begun = torch.zeros(2, dtype=torch.float64), time.monotonic()
             if self.consumed == len(self.labels):
+                paused = time.monotonic()
                 loss, _ = self.score()
                 if self.rank == 0:
                     print(f"epoch={self.epoch} step={self.step} validation={loss:.6g}", flush=True)
+                begun += time.monotonic() - paused
             asked[0], asked[1] = os.path.exists(stop_file), os.path.exists(snapshot_file)
             dist.all_reduce(asked, dist.ReduceOp.MAX)  # all stop after the same step
             if asked[1] and os.environ["LOCAL_RANK"] == "0" and os.path.exists(snapshot_file):

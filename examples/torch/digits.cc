@@ -1,9 +1,9 @@
 // Draws digits, and reads IDX files.
 #include "examples/torch/digits.h"
 
-#include <cstdio>
 #include <filesystem>
 
+#include "base/hexadecimal.h"
 #include "examples/random.h"
 #include "trainer/snapshot/durable_file.h"
 
@@ -58,13 +58,6 @@ Result<std::string> read_whole(const std::string& path) {
     return content;
 }
 
-// "0x803"
-std::string hexadecimal(std::uint32_t number) {
-    char text[16];
-    std::snprintf(text, sizeof text, "0x%x", number);
-    return text;
-}
-
 // The content of an IDX file of bytes with these sizes; 0: any size above it. The file has a number
 // for the type and one for each dimension, highest byte first, and then the content.
 Result<std::string> read_idx(const std::string& path, const std::vector<std::uint32_t>& sizes) {
@@ -84,8 +77,9 @@ Result<std::string> read_idx(const std::string& path, const std::vector<std::uin
     const auto kind = static_cast<std::uint32_t>(0x800 + dimensions);
     if (number(0) != kind)
         return wrong("is no IDX file of bytes with " + std::to_string(dimensions) +
-                     " dimension(s): it begins with " + hexadecimal(number(0)) + ", not with " +
-                     hexadecimal(kind) + "; take MNIST's file of this name");
+                     " dimension(s): it begins with 0x" + ddprun::hexadecimal(number(0), 8) +
+                     ", not with 0x" + ddprun::hexadecimal(kind, 8) +
+                     "; take MNIST's file of this name");
     std::uint64_t bytes = 1;
     for (std::size_t i = 0; i < dimensions; ++i) bytes *= number(i + 1);
     if (!number(1)) return wrong("is empty; take MNIST's file of this name");

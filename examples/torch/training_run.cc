@@ -3,7 +3,6 @@
 
 #include <signal.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -68,7 +67,8 @@ void TrainingRun::begin(torch::nn::Module& module, torch::optim::Optimizer& opti
     words_ = words;
     validate_ = std::move(validate);
     if (!options_.snapshot_dir.empty()) resume(words);
-    told_at_ = logged_at_ = seconds_now();
+    told_at_ = seconds_now();
+    line_clock_.begin(told_at_);
     report();
 }
 
@@ -168,13 +168,11 @@ void TrainingRun::save() {
 void TrainingRun::log_step() {
     const auto mean = or_throw(mean_over_ranks(*group_, recent_));
     recent_ = {};
-    const double now = seconds_now();
+    const double trained = line_clock_.lap(seconds_now());
     char line[96];
     std::snprintf(line, sizeof line, "step=%lld loss=%.9f samples/s=%.0f",
-                  static_cast<long long>(step_), mean.mean().value_or(0),
-                  mean.weight() / std::max(now - logged_at_, 1e-9));
+                  static_cast<long long>(step_), mean.mean().value_or(0), mean.weight() / trained);
     if (context_.is_first()) print(line);
-    logged_at_ = now;
 }
 
 double TrainingRun::validation() {
@@ -184,8 +182,9 @@ double TrainingRun::validation() {
 // The figures of all ranks since the last call. Times are those of the slowest rank, because the
 // others wait for it.
 void TrainingRun::tell_figures() {
+    const double begun = seconds_now();
     const auto trained = or_throw(mean_over_ranks(*group_, loss_));
-    double slowest[] = {figures_.communication, figures_.waited, seconds_now() - told_at_};
+    double slowest[] = {figures_.communication, figures_.waited, begun - told_at_};
     or_throw(group_->all_reduce_values(slowest, ReduceOp::max));
     figures_.validation = validation();
     figures_.epoch = sampler_.position().epoch;
@@ -203,7 +202,8 @@ void TrainingRun::tell_figures() {
     }
     figures_ = {};
     loss_ = {};
-    told_at_ = logged_at_ = seconds_now();
+    told_at_ = seconds_now();
+    line_clock_.leave_out(told_at_ - begun);
 }
 
 // Tells the launcher the step and the newest snapshot: our own newest, else the one that was

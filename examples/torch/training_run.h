@@ -17,6 +17,7 @@
 #include <memory>
 #include <string>
 
+#include "examples/line_clock.h"
 #include "examples/option_table.h"
 #include "trainer/group/process_group.h"
 #include "trainer/snapshot/snapshot_writer.h"
@@ -127,7 +128,8 @@ class TrainingRun {
     bool stopped_ = false;
     ddprun::trainer::WeightedMean loss_, recent_;  // since the last figures, since the last line
     ddprun::trainer::EpochFigures figures_;
-    double told_at_ = 0, logged_at_ = 0;  // when these two were printed
+    double told_at_ = 0;    // when the last figures were
+    LineClock line_clock_;  // of the last line
 };
 
 // Adds the options of RunOptions to a program's table, whose options are derived from it.

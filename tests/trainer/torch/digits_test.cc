@@ -81,12 +81,12 @@ TEST(Digits, NamesAnotherFormat) {
     const Mnist data;
     const auto named = [&](const std::string& number) {
         return "DATA/" + kImages + " is no IDX file of bytes with 3 dimension(s): it begins with " +
-               number + ", not with 0x803; take MNIST's file of this name";
+               number + ", not with 0x00000803; take MNIST's file of this name";
     };
     data.write(kImages, idx(0x801, {2352}, data.digits.images));
-    EXPECT_EQ(data.sentence(), named("0x801"));
+    EXPECT_EQ(data.sentence(), named("0x00000801"));
     data.write(kImages, idx(0x03080000, {3, 28, 28}, data.digits.images));
-    EXPECT_EQ(data.sentence(), named("0x3080000"));
+    EXPECT_EQ(data.sentence(), named("0x03080000"));
     data.write(kImages, std::string(100, 'x'));
     EXPECT_EQ(data.sentence(), named("0x78787878"));
     data.write(kImages, "");
