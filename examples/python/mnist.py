@@ -67,11 +67,17 @@ def wrong(sentence):
     sys.exit(2)
 
 
+def path_of(folder, stem, kind):
+    """The file under the first of its names that is there: of MNIST's page, with a dot, or in torchvision's folder."""
+    paths = [pathlib.Path(folder, inside, stem + mark + kind) for inside in ("", "MNIST/raw") for mark in "-."]
+    return next((path for path in paths if path.is_file() or path.with_name(path.name + ".gz").is_file()), paths[0])
+
+
 def load_digits(folder, prefix):
     """MNIST's IDX files: a number for the type, one for each dimension, highest byte first, and the bytes."""
     tensors = []
-    for name, sizes in (("images-idx3-ubyte", [SIDE, SIDE]), ("labels-idx1-ubyte", [])):
-        path, dimensions = pathlib.Path(folder) / f"{prefix}-{name}", len(sizes) + 1
+    for stem, kind, sizes in (("-images", "idx3-ubyte", [SIDE, SIDE]), ("-labels", "idx1-ubyte", [])):
+        path, dimensions = path_of(folder, prefix + stem, kind), len(sizes) + 1
         try:
             data = path.read_bytes()
         except OSError as problem:

@@ -24,7 +24,8 @@ namespace {
 
 constexpr char kHelp[] = R"(mnist: trains a network on images of digits
 
-  --data FOLDER          MNIST's four IDX files, unpacked; without it digits are generated
+  --data FOLDER          MNIST's four IDX files, unpacked, or torchvision's folder with MNIST/raw;
+                         without it digits are generated
   --samples N            generated digits for training (8192)
   --epochs N             (3); or --steps N
   --batch N              samples per worker and step (32)
