@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "examples/needs.h"
+#include "examples/output_files.h"
 #include "examples/training.h"
 #include "trainer/backend/make_process_group.h"
 #include "trainer/worker/error_file.h"
@@ -31,6 +32,7 @@ std::unique_ptr<example::Mlp> make_mlp(const ProcessGroup& group, const example:
 int train(const example::TrainOptions& options, StopRequest stop) {
     const auto context = or_throw(Context::from_environment());
     or_throw(example::check_crash_rank(options, context));
+    or_throw(example::check_outputs(context, "", options.metrics));
     const auto timeout = std::chrono::seconds(options.timeout_s);
     auto store = or_throw(connect_store(context, timeout));
     auto group =

@@ -10,6 +10,7 @@
 #include "examples/gpt/gpt_training.h"
 #include "examples/gpt/model_file.h"
 #include "examples/needs.h"
+#include "examples/output_files.h"
 #include "trainer/backend/make_process_group.h"
 #include "trainer/worker/error_file.h"
 
@@ -100,6 +101,8 @@ Result<int> train(const GptOptions& options, StopRequest stop) {
     auto context = Context::from_environment();
     if (!context) return context.error();
     if (auto good = example::check_crash_rank(options, *context); !good) return good.error();
+    auto writes = example::check_outputs(*context, options.save, options.metrics);
+    if (!writes) return writes.error();
     auto start = make_start(options);
     if (!start) return start.error();
     const auto timeout = std::chrono::seconds(options.timeout_s);

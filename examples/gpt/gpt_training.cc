@@ -7,11 +7,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 
 #include "examples/gpt/gpt_state.h"
 #include "examples/gpt/model_file.h"
 #include "examples/gpt/sample_text.h"
+#include "examples/output_files.h"
 #include "trainer/training/agreement.h"
 #include "trainer/training/schedule.h"
 
@@ -229,8 +229,7 @@ Result<void> GptTraining::tell_figures() {
     figures_.seconds = slowest[2];
     if (p_.context.is_first()) {
         print(line_of(figures_));
-        if (!p_.options.metrics.empty())
-            std::ofstream(p_.options.metrics, std::ios::app) << json_of(figures_) << "\n";
+        add_metrics("gpt", p_.options.metrics, json_of(figures_));
     }
     figures_ = {};
     loss_ = {};

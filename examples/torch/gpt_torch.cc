@@ -243,9 +243,9 @@ struct Trainer {
 };
 
 RunOptions run_options(const GptOptions& o) {
-    RunOptions run{"gpt_torch",     o.steps,     -1,        o.snapshot_dir, o.snapshot_every,
-                   o.snapshot_keep, o.log_every, o.metrics, o.timeout_s,    o.backend,
-                   o.crash_at_step, o.crash_rank};
+    RunOptions run{"gpt_torch",     o.steps,         -1,          o.snapshot_dir, o.snapshot_every,
+                   o.snapshot_keep, o.log_every,     o.metrics,   o.save,         o.timeout_s,
+                   o.backend,       o.crash_at_step, o.crash_rank};
     if (o.backend == Backend::automatic)
         run.backend = torch::cuda::is_available() ? Backend::nccl : Backend::gloo;
     return run;

@@ -47,7 +47,7 @@ constexpr char kHelp[] = R"(mnist: trains a network on images of digits
 )";
 
 struct MnistOptions : RunOptions {
-    std::string data, save, evaluate;
+    std::string data, evaluate;
     std::int64_t samples = 8192, batch = 32;
     double rate = 0.02, warm_up = 0.5, momentum = 0.9;
     std::int64_t reference_batch = 32;
@@ -66,7 +66,6 @@ Result<MnistOptions> parse(const std::vector<std::string>& arguments) {
         {"--warm-up", number(&O::warm_up, 0, 1e6)},
         {"--momentum", number(&O::momentum, 0, 1)},
         {"--seed", number(&O::seed, 0, 1e15)},
-        {"--save", text(&O::save)},
         {"--evaluate", text(&O::evaluate)}};
     add_run_options(table);
     auto needs = common_needs<O>();

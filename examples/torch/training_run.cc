@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 
+#include "examples/output_files.h"
 #include "trainer/gpu/gpu.h"
 #include "trainer/snapshot/durable_file.h"
 #include "trainer/torch/torch_group.h"
@@ -33,6 +33,7 @@ double seconds(std::chrono::nanoseconds time) {
 Context context_for(const RunOptions& options) {
     auto context = or_throw(Context::from_environment());
     or_throw(check_crash_rank(options, context));
+    or_throw(check_outputs(context, options.save, options.metrics));
     return context;
 }
 
@@ -198,8 +199,7 @@ void TrainingRun::tell_figures() {
     figures_.seconds = slowest[2];
     if (context_.is_first()) {
         print(line_of(figures_));
-        if (!options_.metrics.empty())
-            std::ofstream(options_.metrics, std::ios::app) << json_of(figures_) << "\n";
+        add_metrics(options_.program, options_.metrics, json_of(figures_));
     }
     figures_ = {};
     loss_ = {};

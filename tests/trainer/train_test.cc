@@ -170,6 +170,28 @@ TEST(Train, RefusesAForeignSnapshot) {
     }
 }
 
+// Figures that nobody could read are no reason to train for hours first: the reason, before the
+// ranks meet. Figures that cannot be written later are a warning.
+TEST(Train, NamesAFileOfFiguresThatCannotBeWritten) {
+    test::TemporaryFolder folder;
+    const std::string path = folder;
+    const std::pair<std::string, std::string> mistakes[] = {
+        {path, "--metrics " + path + " cannot be written: it is a folder; name a file in it\n"},
+        {path + "/none/f", "--metrics " + path + "/none/f cannot be written: " + path +
+                               "/none: No such file or directory; name a file in a folder where "
+                               "you may write\n"}};
+    int count = 0;
+    for (const auto& [file, sentence] : mistakes) {
+        const fs::path output = folder.path() / std::to_string(++count);
+        EXPECT_EQ(run_program(1, 0, train({"--metrics", file}), output), Ends({2})) << file;
+        EXPECT_EQ(test::read_all(output / "0"), "train: " + sentence);
+    }
+    ASSERT_EQ(run_program(1, 0, train({"--metrics=/dev/full"}), folder.path() / "full"), Ends({0}));
+    EXPECT_THAT(test::read_all(folder.path() / "full" / "0"),
+                HasSubstr("train: warning: the figures of this epoch are not in --metrics "
+                          "/dev/full: No space left on device\n"));
+}
+
 // With a rate of 0 nothing gets better. The first validation (step 4) is the best one, and the
 // third after it (step 16) ends the training on all ranks. The count survives the crash at step 13,
 // which lies between them, and the end survives as well: a further start makes no step.
