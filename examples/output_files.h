@@ -47,10 +47,10 @@ inline ddprun::Result<void> check_output(const std::string& option, const std::s
     return {};
 }
 
-// Both files, on the rank that writes them.
+// Both files. Rank 0 writes them; all ranks of its node ask, or the others would wait for it.
 inline ddprun::Result<void> check_outputs(const ddprun::trainer::Context& context,
                                           const std::string& save, const std::string& metrics) {
-    if (!context.is_first()) return {};
+    if (context.rank.value != context.local_rank.value) return {};
     if (auto good = check_output("--save", save, Output::replaced); !good) return good;
     return check_output("--metrics", metrics, Output::extended);
 }

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <cstdio>
+#include <new>
 
 #include "examples/gpt/cpu_kernels.h"
 #include "examples/gpt/cuda_kernels.h"
@@ -137,6 +138,10 @@ int main(int argc, char** argv) {
     if (options->help) return std::fputs(kGptHelp, stdout) < 0;
     // StopRequest is made here, before anything that takes time: until then SIGTERM ends the
     // process.
-    auto code = train(*options, StopRequest::from_environment());
-    return code ? *code : failed(code.error());
+    try {
+        auto code = train(*options, StopRequest::from_environment());
+        return code ? *code : failed(code.error());
+    } catch (const std::bad_alloc&) {
+        return failed(no_memory(*options));
+    }
 }

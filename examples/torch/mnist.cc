@@ -176,6 +176,8 @@ int train(const MnistOptions& options) {
     Digits digits = digits_of(options, options.evaluate.empty()),
            others = digits_of(options, false);
     const std::int64_t count = digits.size();
+    const std::string contents = checksum_of(std::as_bytes(std::span(digits.images))) +
+                                 checksum_of(std::as_bytes(std::span(digits.labels)));
     TrainingRun run(options, {count, options.seed}, std::move(stop));
     const torch::Device device(run.gpu() < 0 ? "cpu" : "cuda:" + std::to_string(run.gpu()));
     const Data data(std::move(digits), device), test(std::move(others), device);
@@ -184,7 +186,8 @@ int train(const MnistOptions& options) {
     net->to(device);
     torch::optim::SGD optimizer(net->parameters(),
                                 torch::optim::SGDOptions(0.1).momentum(options.momentum));
-    run.begin(*net, optimizer, {{"--seed", std::to_string(options.seed)}},
+    run.begin(*net, optimizer,
+              {{"--seed", std::to_string(options.seed)}, {"set of digits", contents}},
               [&] { return score(*net, test, run.rank(), run.world()).loss; });
     if (!options.evaluate.empty()) {
         load_file(options.evaluate, *net);

@@ -81,7 +81,7 @@ expect_in "$work/run.err" 'tensor "transformer\.wte\.weight" is .* in snapshot .
 head -c 20000 /usr/share/common-licenses/GPL-3 >"$work/text"
 cpp 2 --steps 70 --snapshot-dir "$work/calm" --text "$work/text"
 expect_code 2
-expect_in "$work/run.err" 'snapshot .* was written with another --text'
+expect_in "$work/run.err" 'snapshot .* was written with another --text; use another --snapshot-dir'
 
 say "in Python, too: a crash, a resume, the same result"
 twin 2 --steps 30 --snapshot "$work/calm.pt"
@@ -115,6 +115,9 @@ wrong() {
 }
 say "wrong input is named, and not tried again"
 wrong 'the text has [0-9]+ characters, but the vocabulary only 20; raise --vocabulary' --vocabulary 20
+wrong "--save $work/none/model cannot be written: $work/none: No such file or directory; name a file" \
+    --save "$work/none/model"
+wrong '--save /dev/null cannot be written: it is no file; name one' --save /dev/null
 wrong '--width 48 is not a multiple of --heads 5' --heads 5
 head -c 200 "$work/text" >"$work/short"
 wrong 'the text has 200 characters, but --context 32 needs at least 321' --text "$work/short"
@@ -129,4 +132,10 @@ wrong '--crash-rank 2 is none of the ranks 0 to 1' --crash-at-step 3 --crash-ran
 wrong 'the text has the character 1 at byte 20000, which is not among the [0-9]+ characters' --text "$work/odd" \
     --init "$work/cpp.safetensors"
 wrong "the model $work/text cannot be read: safetensors: " --init "$work/text"
+say "a model that is larger than the memory is one line"
+code=0
+(ulimit -v 1000000; "$bin/gpt" --backend gloo --layers 4 --width 20000 --heads 4) >"$work/run.out" 2>"$work/run.err" || code=$?
+expect_code 1
+expect_in "$work/run.err" '^gpt: there is not enough memory for 1920[0-9] M parameters and batches of 8 windows; take a'
+[[ $(wc -l <"$work/run.err") == 1 ]] || fail "more than one line"
 expect_nothing_left 5
