@@ -1,5 +1,6 @@
-// Files that a worker program writes beside its snapshots: --save and --metrics. Whether they can be
-// written is asked before the training, whose work would be lost at its end. Blocking; any thread.
+// Files that a worker program writes beside its snapshots: --save and --metrics. Whether they can
+// be written is asked before the training, whose work would be lost at its end. Blocking; any
+// thread.
 //
 // Errors: usage, one line with the option, the file, the reason, and what to do.
 #pragma once
@@ -21,8 +22,8 @@ namespace example {
 // What happens to a file that is there: a new one takes its place, or it gets more lines.
 enum class Output { replaced, extended };
 
-// Whether `path` can be written, as far as can be told without writing it. Nothing is asked about an
-// empty path.
+// Whether `path` can be written, as far as can be told without writing it. Nothing is asked about
+// an empty path.
 inline ddprun::Result<void> check_output(const std::string& option, const std::string& path,
                                          Output output) {
     namespace fs = std::filesystem;

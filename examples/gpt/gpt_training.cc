@@ -103,9 +103,15 @@ Result<void> GptTraining::resume() {
     return {};
 }
 
+Result<GptTraining::End> GptTraining::run() {
+    auto end = take_steps();
+    if (!end && writer_) writer_->training_failed();
+    return end;
+}
+
 // Every decision here follows from numbers that are equal on all ranks: the step, the options, the
 // sampler's position, results of collective calls. So all ranks make the same calls.
-Result<GptTraining::End> GptTraining::run() {
+Result<GptTraining::End> GptTraining::take_steps() {
     told_at_ = logged_at_ = seconds_now();
     report();
     while (step_ < p_.options.steps) {

@@ -159,7 +159,8 @@ TEST(GptSample, TokensHaveTheirShares) {
     EXPECT_EQ(token_at(logits, 3, 0.1f, 0.01), 1);
 }
 
-// Characters of UTF-8 are shown whole. What a terminal would obey, and parts of characters, are not.
+// Characters of UTF-8 are shown whole. What a terminal would obey, and parts of characters, are
+// not.
 TEST(GptSample, IsTextForATerminal) {
     EXPECT_EQ(printable_text("\n\tÄpfel ß 漢 🙂\n"), "\n\tÄpfel ß 漢 🙂\n");
     EXPECT_EQ(printable_text("a\x1b[31m\r\x07z"), "a?[31m??z");
