@@ -68,6 +68,17 @@ expect_code 0
 expect_in "$work/run.out" '^resumed from snapshot-0*40-g0 at step 40$'
 [[ $(checksum_of "$work/run.out") == "$calm" ]] || fail "$(checksum_of "$work/run.out") is not $calm"
 
+say "a rank is killed while a snapshot is under way: the other one says so and ends"
+start killed --standalone --no-label --nproc-per-node=2 --max-restarts=0 --shutdown-timeout=60 "$bin/gpt" \
+    --backend gloo "${tiny[@]}" --steps 1000000 --snapshot-dir "$work/killed" --snapshot-every 1
+wait_until 30 has "$work/killed.out" '^step=20 loss=' || fail "no step 20"
+for worker in $(marked); do
+    tr '\0' '\n' <"/proc/$worker/environ" | grep -qx RANK=1 && kill -KILL "$worker"
+done
+join killed 45
+expect_code 137
+expect_in "$work/killed.err" '^gpt: rank 0 of 2: .* the connection to rank 1 was closed'
+
 say "another number of workers goes on, with what is left of the epoch"
 cpp 3 --steps 70 --snapshot-dir "$work/crash"
 expect_code 0
