@@ -143,9 +143,18 @@ wrong '--crash-rank 2 is none of the ranks 0 to 1' --crash-at-step 3 --crash-ran
 wrong 'the text has the character 1 at byte 20000, which is not among the [0-9]+ characters' --text "$work/odd" \
     --init "$work/cpp.safetensors"
 wrong "the model $work/text cannot be read: safetensors: " --init "$work/text"
+say "wrong input of the twin, too"
+for option in "--log-every 0" "--save $work/none/model" "--init $work/text"; do
+    # shellcheck disable=SC2086
+    twin 1 --steps 5 $option
+    expect_code 2
+    expect_in "$work/run.err" "^gpt\.py: (error: argument )?${option%% *}|^gpt\.py: the model $work/text cannot be loaded"
+    expect_not_in "$work/run.err" 'Traceback'
+done
 say "a model that is larger than the memory is one line"
 code=0
-(ulimit -v 1000000; "$bin/gpt" --backend gloo --layers 4 --width 20000 --heads 4) >"$work/run.out" 2>"$work/run.err" || code=$?
+(ulimit -v 1000000; exec "$bin/gpt" --backend gloo --layers 4 --width 20000 --heads 4) \
+    >"$work/run.out" 2>"$work/run.err" || code=$?
 expect_code 1
 expect_in "$work/run.err" '^gpt: there is not enough memory for 1920[0-9] M parameters and batches of 8 windows; take a'
 [[ $(wc -l <"$work/run.err") == 1 ]] || fail "more than one line"

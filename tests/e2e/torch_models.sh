@@ -82,6 +82,11 @@ run 60 --standalone --no-python --nproc-per-node=2 --max-restarts=0 "$bin/mnist"
 expect_code 1
 expect_in "$work/run.err" 'mnist: the (loss|validation) at step 3 is not a finite number; try a lower --lr$'
 [[ -z $(compgen -G "$work/nan/snapshot-*") ]] || fail "a snapshot of it"
+say "the same in Python"
+run 60 --standalone --no-label --python="$python" --nproc-per-node=2 --max-restarts=0 "$examples/mnist.py" --steps 3 \
+    --lr 1000 --warm-up 0
+expect_code 1
+expect_in "$work/run.err" 'mnist.py: the (loss|validation) at step 3 is not a finite number; try a lower --lr$'
 say "the twin in Python resumes, too"
 train py_crash 2 "$examples/mnist.py" --steps 50 --snapshot "$work/mnist.pt" --crash-at-step 35 --crash-rank 1
 expect_in "$work/py_crash.out" 'resumed from .* at step 20$'
