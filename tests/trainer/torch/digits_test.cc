@@ -81,8 +81,8 @@ TEST(Digits, NamesAFileThatCannotBeRead) {
     EXPECT_EQ(data.sentence(), "cannot open DATA/" + kLabels +
                                    ": No such file or directory; --data needs MNIST's four files");
     std::filesystem::create_directory(labels);
-    EXPECT_EQ(data.sentence(), "cannot read DATA/" + kLabels +
-                                   ": Invalid argument; --data needs MNIST's four files");
+    EXPECT_EQ(data.sentence(),
+              "cannot read DATA/" + kLabels + ": it is a folder; --data needs MNIST's four files");
     std::filesystem::remove(labels);
     data.write(kLabels + ".gz", "\x1f\x8b\b");
     EXPECT_EQ(data.sentence(),
