@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <thread>
 
+#include "examples/output_files.h"
 #include "examples/train_state.h"
 #include "trainer/snapshot/load_slices.h"
 #include "trainer/training/agreement.h"
@@ -266,8 +266,7 @@ void Training::tell_figures() {
     if (p_.context.is_first()) {
         std::printf("%s\n", line_of(figures_).c_str());
         std::fflush(stdout);
-        if (!p_.options.metrics.empty())
-            std::ofstream(p_.options.metrics, std::ios::app) << json_of(figures_) << "\n";
+        add_metrics("train", p_.options.metrics, json_of(figures_));
     }
     figures_ = {};
     loss_ = {};

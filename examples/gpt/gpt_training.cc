@@ -7,11 +7,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 
 #include "examples/gpt/gpt_state.h"
 #include "examples/gpt/model_file.h"
 #include "examples/gpt/sample_text.h"
+#include "examples/output_files.h"
 #include "trainer/training/agreement.h"
 #include "trainer/training/schedule.h"
 
@@ -103,9 +103,15 @@ Result<void> GptTraining::resume() {
     return {};
 }
 
+Result<GptTraining::End> GptTraining::run() {
+    auto end = take_steps();
+    if (!end && writer_) writer_->training_failed();
+    return end;
+}
+
 // Every decision here follows from numbers that are equal on all ranks: the step, the options, the
 // sampler's position, results of collective calls. So all ranks make the same calls.
-Result<GptTraining::End> GptTraining::run() {
+Result<GptTraining::End> GptTraining::take_steps() {
     told_at_ = seconds_now();
     line_clock_.begin(told_at_);
     report();
@@ -231,8 +237,7 @@ Result<void> GptTraining::tell_figures() {
     figures_.seconds = slowest[2];
     if (p_.context.is_first()) {
         print(line_of(figures_));
-        if (!p_.options.metrics.empty())
-            std::ofstream(p_.options.metrics, std::ios::app) << json_of(figures_) << "\n";
+        add_metrics("gpt", p_.options.metrics, json_of(figures_));
     }
     figures_ = {};
     loss_ = {};

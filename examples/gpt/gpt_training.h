@@ -58,6 +58,7 @@ class GptTraining {
 
   private:
     ddprun::Result<void> resume();
+    ddprun::Result<End> take_steps();
     ddprun::Result<void> step();
     std::vector<Batch> deal();
     ddprun::Result<void> compute(const std::vector<Batch>& batches);

@@ -40,6 +40,7 @@ struct RunOptions {
     int snapshot_keep = 3;
     std::int64_t log_every = 10;
     std::string metrics;  // file for JSON lines, for plot.py; empty: none
+    std::string save;     // file for the trained network, which the program writes; empty: none
     std::int64_t timeout_s = 300;
     ddprun::trainer::Backend backend = ddprun::trainer::Backend::gloo;
     std::int64_t crash_at_step = -1;  // in the first generation, to try the restart; -1: never
@@ -148,6 +149,7 @@ void add_run_options(std::map<std::string, Setter<Options>>& table) {
     add("--snapshot-keep", number(&O::snapshot_keep, 1, 1e6));
     add("--log-every", number(&O::log_every, 1, 1e15));
     add("--metrics", text(&O::metrics));
+    add("--save", text(&O::save));
     add("--timeout", number(&O::timeout_s, 1, 1e6));
     add("--backend", word(&O::backend, std::map<std::string, ddprun::trainer::Backend>{
                                            {"gloo", ddprun::trainer::Backend::gloo},
