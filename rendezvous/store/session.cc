@@ -212,6 +212,7 @@ bool Session::write_pieces() {
 }
 
 void Session::discard(std::size_t sent) {
+    if (sent == queued_bytes_) return forget_output();  // the usual case
     queued_bytes_ -= sent;
     front_sent_ += sent;
     while (front_ < output_.size()) {
@@ -223,10 +224,8 @@ void Session::discard(std::size_t sent) {
         front = Piece{};
         ++front_;
     }
-    if (front_ == output_.size()) {
-        forget_output();
-        // Removing from the front is linear, so it is done only when half of the pieces are sent.
-    } else if (front_ > output_.size() / 2) {
+    // Removing from the front is linear, so it is done only when half of the pieces are sent.
+    if (front_ > output_.size() / 2) {
         output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(front_));
         front_ = 0;
     }
