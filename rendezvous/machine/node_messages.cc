@@ -56,8 +56,8 @@ void MachineState::on_hello(Session session, const Hello& hello) {
         return refuse(session, "node " + hello.node.name + " cannot join: this job has one node");
     if (hello.version != config.version)
         return refuse(session, "node " + hello.node.name + " runs ddprun " + hello.version +
-                                   "; this is ddprun " + config.version +
-                                   "; use the same version on all nodes");
+                                   "; the rendezvous on " + config.self.name + " runs ddprun " +
+                                   config.version + "; use the same version on all nodes");
     if (hello.requeue != config.requeue)
         return refuse(session, "node " + hello.node.name + " belongs to restart " +
                                    std::to_string(hello.requeue) + " of the job; this is restart " +

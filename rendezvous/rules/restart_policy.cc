@@ -24,6 +24,11 @@ RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& fai
     history.in_a_row = progressed ? 0 : cause == history.last_cause ? history.in_a_row + 1 : 1;
     history.last_cause = progressed ? "" : cause;
 
+    // What never ran lacked something of its host: descriptors, memory, permission.
+    if (automatic && !history.met && failure.pid == 0 && failure.exit_code == kCannotRunCode)
+        return {false,
+                "no restart: a worker could not be started at all; see its meaning above "
+                "(--max-restarts=N restarts it anyway)"};
     // Before the workers have met, a program runs its own first lines only. What fails there is
     // most likely a bug, and restarts would only hide its error.
     if (automatic && !history.met)

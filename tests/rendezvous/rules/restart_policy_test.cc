@@ -56,6 +56,17 @@ TEST(RestartPolicy, AutoDoesNotRestartWhatTheUserMustChange) {
               "restart 1 of 3 (--max-restarts=auto: the workers had met)");
 }
 
+// A worker that never ran has no import or argument that could be wrong.
+TEST(RestartPolicy, SaysThatAWorkerNeverRan) {
+    Job job{limits(1, 1)};
+    EXPECT_EQ(job.fails(exited(0, 126)),
+              "no restart: a worker could not be started at all; see its meaning above "
+              "(--max-restarts=N restarts it anyway)");
+    WorkerOutcome ran = exited(0, 126);
+    ran.pid = 5;
+    EXPECT_TRUE(job.fails(ran).starts_with("no restart: the workers had not all met yet"));
+}
+
 // The budget is one for the whole job. Progress in between does not fill it up again.
 TEST(RestartPolicy, StopsWhenTheBudgetIsUsedUp) {
     Job job{limits(1, 1, 2), {}, Reach::progressed};
