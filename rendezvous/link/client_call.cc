@@ -147,6 +147,7 @@ asio::awaitable<void> ClientCall::ask(tcp::socket socket) {
         if (const auto self = weak.lock()) self->link_ended(why);
     };
     link_ = std::make_shared<Link>(std::move(socket), kLeaderFrameLimit, std::move(handlers));
+    link_->read_ahead();
     answered_.expires_after(left(kAnswerWithin));
     link_->start(Duration{0});
     begin();

@@ -62,21 +62,37 @@ void Link::promote(std::size_t limit, Handlers handlers) {
 }
 
 void Link::read() {
-    // Waits without a buffer, because there may be ten thousand idle links.
+    if (phase_ != Phase::open && phase_ != Phase::finishing) return;
+    if (reads_ahead_) return read_ahead_of_need();
+    // What comes after hand_over() stays in the socket.
     socket_.async_wait(Socket::wait_read, [self = shared_from_this()](error_code error) {
-        // What comes from now on belongs to whom the socket is given.
-        if (self->phase_ == Phase::over || self->phase_ == Phase::handing_over) return;
-        if (error) return self->end(Error(ErrorCode::closed, self->peer_ + ": " + error.message()));
-        self->readable();
+        if (self->phase_ == Phase::over) return;
+        error ? self->came(error, {}) : self->read_what_is_there();
     });
 }
 
-void Link::readable() {
+void Link::read_ahead_of_need() {
+    const auto read_some = [self = shared_from_this()](error_code error, std::size_t size) {
+        if (self->phase_ == Phase::over) return;
+        self->came(error, {self->ahead_.data(), size});
+        // A full buffer is the begin of something large.
+        size == kReadAhead ? self->read_what_is_there() : self->read();
+    };
+    socket_.async_read_some(asio::buffer(ahead_), read_some);
+}
+
+void Link::read_what_is_there() {
+    if (phase_ != Phase::open && phase_ != Phase::finishing) return;
     std::array<char, 65536> piece;
     error_code error;
     const std::size_t size = socket_.read_some(asio::buffer(piece), error);
-    // The wait may end although there is nothing to read; then it is repeated.
-    if (error == asio::error::would_block || error == asio::error::interrupted) return read();
+    came(error, {piece.data(), size});
+    read();
+}
+
+void Link::came(error_code error, std::string_view bytes) {
+    // A wait may end although there is nothing to read.
+    if (error == asio::error::would_block || error == asio::error::interrupted) return;
     if (error) {
         std::string sentence = peer_ + (error == asio::error::eof ? " has ended the connection"
                                                                   : ": " + error.message());
@@ -85,11 +101,9 @@ void Link::readable() {
             sentence += " in the middle of a message";
         return end(Error(ErrorCode::closed, std::move(sentence)));
     }
-    if (phase_ == Phase::open) {  // while finishing, only the peer's end matters
-        reader_.add({piece.data(), size});
-        take();
-    }
-    if (phase_ == Phase::open || phase_ == Phase::finishing) read();
+    if (phase_ != Phase::open) return;  // while finishing, only the peer's end matters
+    reader_.add(bytes);
+    take();
 }
 
 void Link::take() {
@@ -173,6 +187,7 @@ void Link::finish_with_us() {
 }
 
 void Link::hand_over(std::function<void(Socket)> taken) {
+    DDPRUN_CHECK(!reads_ahead_, "what was read ahead would be lost to who takes the socket");
     if (phase_ != Phase::open) return;
     phase_ = Phase::handing_over;
     taken_ = std::move(taken);

@@ -21,6 +21,7 @@
 // destroy the link's owner.
 #pragma once
 
+#include <array>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
@@ -53,6 +54,9 @@ class Link : public std::enable_shared_from_this<Link> {
     void start(Duration promoted_within);
     // The peer is known now: no time limit any more, another limit for frames, other handlers.
     void promote(std::size_t limit, Handlers handlers);
+    // For a link that lasts: its reads wait with a small buffer of their own, which saves a system
+    // call for each message. It cannot be handed over any more.
+    void read_ahead() { reads_ahead_ = true; }
     // Queues a frame; never blocks.
     void send(std::string_view body);
     void seal(Seal outgoing) { outgoing_.emplace(std::move(outgoing)); }
@@ -77,9 +81,13 @@ class Link : public std::enable_shared_from_this<Link> {
 
   private:
     enum class Phase { open, finishing, handing_over, over };
+    // A Beat, an Ack and most other messages fit. There may be ten thousand idle links.
+    static constexpr std::size_t kReadAhead = 256;
 
     void read();
-    void readable();
+    void read_ahead_of_need();
+    void read_what_is_there();
+    void came(boost::system::error_code error, std::string_view bytes);
     void take();
     void write();
     void end(Error why);
@@ -87,7 +95,9 @@ class Link : public std::enable_shared_from_this<Link> {
     void give_socket();
 
     Socket socket_;
-    boost::asio::steady_timer timer_;  // until promote(); later the limit of finish()
+    boost::asio::steady_timer timer_;     // until promote(); later the limit of finish()
+    std::array<char, kReadAhead> ahead_;  // what read_ahead() fills
+    bool reads_ahead_ = false;
     FrameReader reader_;
     // Shared with a call that is under way, since promote() may replace them meanwhile. Null when
     // over.

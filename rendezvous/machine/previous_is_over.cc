@@ -8,13 +8,14 @@ namespace ddprun::rendezvous {
 
 // PROTOCOL.md, rule 7 (a): every member has vowed, or is proven gone.
 bool MachineState::all_back() {
+    if (gathering.all_are_back(newest())) return true;
     if (!gathering.may_all_be_back()) return false;
     std::int64_t absent = 0;
     for (const Member& member : top()->assignment.members) {
         const NodeState* node = roster.find(member.node);
         if (!roster.gone(member.node) && !(node && is_back(*node))) ++absent;
     }
-    gathering.absent(absent);
+    gathering.counted_absent(absent, newest());
     return absent == 0;
 }
 

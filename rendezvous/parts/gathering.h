@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/time.h"
+#include "proto/ids.h"
 
 namespace ddprun::rendezvous {
 
@@ -29,6 +30,7 @@ class Gathering {
         waits_for_.clear();
         // 0 forces a fresh count: the old counts belong to another generation.
         all_back_at_ = enough_at_ = 0;
+        back_ = kNoGeneration;
     }
     Time since() const { return since_; }
     Time since_min() const { return since_min_; }  // kNever: there are too few
@@ -38,7 +40,12 @@ class Gathering {
     void somebody_came() { ++events_; }
     void fewer_may_be_enough() { enough_at_ = 0; }
     bool may_all_be_back() const { return events_ >= all_back_at_; }
-    void absent(std::int64_t members) { all_back_at_ = events_ + members; }
+    // A vow is never taken back: who waits for something else then need not count again.
+    bool all_are_back(Generation from) const { return back_ == from; }
+    void counted_absent(std::int64_t members, Generation of) {
+        all_back_at_ = events_ + members;
+        if (members == 0) back_ = of;
+    }
     void member_is_gone() { all_back_at_ = 0; }  // one event may prove several
     bool may_be_enough() const { return events_ >= enough_at_; }
     void counted(Time now, int here, int needed) {
@@ -73,6 +80,7 @@ class Gathering {
     Time since_min_ = kNever;
     std::int64_t events_ = 0;
     std::int64_t all_back_at_ = 0, enough_at_ = 0;  // of events_
+    Generation back_ = kNoGeneration;               // all its members are back, or gone
     std::string waits_for_;
     Time word_at_ = kNever;
     Duration pause_ = kNextWord;

@@ -14,9 +14,11 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "rendezvous/model/messages.h"
+#include "rendezvous/model/node_hash.h"
 #include "rendezvous/rules/call_mismatch.h"
 #include "rendezvous/rules/hang.h"
 
@@ -69,8 +71,8 @@ class HangWatch {
         std::map<int, WorkerOutcome> seen;
         std::vector<RecordedCalls> recorded;
     };
-    std::map<NodeId, std::int64_t> reports_;  // by each node, the number of its newest
-    Time reported_at_ = kLongAgo;             // the newest of all
+    std::unordered_map<NodeId, std::int64_t> reports_;  // by each node, the number of its newest
+    Time reported_at_ = kLongAgo;                       // the newest of all
     std::optional<Examination> examining_;
     Duration longest_{};  // pause between two reports, in all generations
 };

@@ -8,9 +8,10 @@
 #pragma once
 
 #include <map>
+#include <unordered_map>
 #include <vector>
 
-#include "rendezvous/model/model.h"
+#include "rendezvous/model/node_hash.h"
 
 namespace ddprun::rendezvous {
 
@@ -46,7 +47,7 @@ class Lease {
     // members.
     using ByTime = std::multimap<Time, NodeId>;
     ByTime by_time_;
-    std::map<NodeId, ByTime::iterator> members_;
+    std::unordered_map<NodeId, ByTime::iterator> members_;
     Duration lease_{};
     bool unlimited_ = false, push_first_ = false;
     Time held_until_ = kLongAgo;

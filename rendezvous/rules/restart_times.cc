@@ -78,7 +78,9 @@ RestartWatch::Moment RestartWatch::moment(RestartPhase phase) const {
     for (const auto& [node, times] : heard_) {
         const Time at = times[index(phase)];
         if (at == kNever) continue;
-        if (found.at == kNever || (first_counts(phase) ? at < found.at : at > found.at))
+        const bool counts = first_counts(phase) ? at < found.at : at > found.at;
+        // Of two at the same moment always the same one, whatever their order here.
+        if (found.at == kNever || counts || (at == found.at && node.name < found.node))
             found = {at, node.name};
     }
     return found;

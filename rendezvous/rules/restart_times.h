@@ -13,10 +13,11 @@
 // Pure; owned by the rendezvous machine.
 #pragma once
 
-#include <map>
 #include <optional>
+#include <unordered_map>
 
 #include "rendezvous/model/messages.h"
+#include "rendezvous/model/node_hash.h"
 
 namespace ddprun::rendezvous {
 
@@ -50,7 +51,7 @@ class RestartWatch {
     Generation generation_ = kNoGeneration;
     Time made_ = kNever, failed_ = kNever, known_ = kNever;
     RestartTotals totals_;
-    std::map<NodeId, std::array<Time, kRestartPhases>> heard_;
+    std::unordered_map<NodeId, std::array<Time, kRestartPhases>> heard_;
 };
 
 // "3 restarts, 4.2 s lost, most of it in starting the program"; empty where there was no restart.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rendezvous/model/events.h"
+#include "rendezvous/model/node_hash.h"
 
 namespace ddprun::rendezvous {
 
@@ -29,6 +30,7 @@ struct NodeState {
     NodeId id;
     std::optional<Session> session;  // none: its connection is gone
     bool joined = false;             // on this connection
+    Time came = kLongAgo;            // when it joined on this connection
     Offer offer;
     Beat beat;                  // newest on this connection
     Time beat_came = kLongAgo;  // or the one of the connection before
@@ -82,7 +84,7 @@ class Roster {
   private:
     std::map<NodeId, NodeState> nodes_;
     std::unordered_map<Session, NodeState*> by_session_;
-    std::map<NodeId, Time> gone_;  // when this process heard it
+    std::unordered_map<NodeId, Time> gone_;  // when this process heard it
     Time next_look_ = kLongAgo, last_step_ = kLongAgo;
     std::int64_t ack_number_ = 0;
 };

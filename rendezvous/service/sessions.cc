@@ -65,6 +65,7 @@ void Sessions::State::admit(std::shared_ptr<Link> link, ToLeader first) {
         if (const auto self = weak.lock()) self->link_ended(session, why);
     };
     link->promote(kNodeFrameLimit, std::move(of_link));
+    link->read_ahead();
     // Before the machine hears of the session, because it may answer at once.
     links.emplace(session, std::move(link));
     emit(Came{session, std::move(first)});

@@ -114,6 +114,34 @@ TEST(Client, MeetsThePeerAndTalks) {
     EXPECT_TRUE(node.lost.empty());
 }
 
+// A small buffer waits for what comes (link.h). Messages that fill it exactly, just do not, or are
+// much larger come whole and in order, and then the peer's end.
+TEST(Client, TakesMessagesOfAllSizes) {
+    asio::io_context loop;
+    Peer peer(loop);
+    Node node(loop);
+    node.connect({peer.port()}, kNever);
+    ASSERT_TRUE(run_until(loop, [&] { return !node.messages.empty(); }));
+    std::vector<std::size_t> sizes{4000};
+    for (std::size_t size = 200; size < 270; ++size) sizes.push_back(size);
+    for (const std::size_t size : sizes) {
+        node.messages.clear();
+        const std::vector<ToNode> sent{Refused{std::string(size, 'a')}, Refused{"b"}};
+        // One after the other, so that each ends where a read ends; then both at once.
+        for (const ToNode& message : sent) {
+            peer.link->send(encode(message));
+            ASSERT_TRUE(run_until(loop, [&] { return !node.messages.empty(); })) << size;
+            EXPECT_EQ(std::exchange(node.messages, {}), std::vector{message}) << size;
+        }
+        for (const ToNode& message : sent) peer.link->send(encode(message));
+        ASSERT_TRUE(run_until(loop, [&] { return node.messages.size() == 2; })) << size;
+        EXPECT_EQ(node.messages, sent) << size;
+    }
+    peer.link->drop();
+    ASSERT_TRUE(run_until(loop, [&] { return !node.lost.empty(); }));
+    EXPECT_THAT(node.lost.front().sentence(), HasSubstr("has ended the connection"));
+}
+
 // srun starts the nodes in any order, so the leader may not listen yet. The client tries again and
 // meets the leader as soon as it is there.
 TEST(Client, WaitsForAPeerThatIsNotUpYet) {

@@ -36,11 +36,24 @@ TEST(Gathering, CountsNobodyBeforeEnoughHaveCome) {
 // Two members are absent. One proof (Gone) may settle both, so the next count comes at once.
 TEST(Gathering, CountsAbsentMembersAgainWhenOneIsProvenGone) {
     Gathering gathering(at(0));
-    gathering.absent(2);
+    gathering.counted_absent(2, Generation{4});
     gathering.somebody_came();
     EXPECT_FALSE(gathering.may_all_be_back());
+    EXPECT_FALSE(gathering.all_are_back(Generation{4}));
     gathering.member_is_gone();
     EXPECT_TRUE(gathering.may_all_be_back());
+}
+
+// The leader then waits for their Joins. Counting all at each of these took a time that grew with
+// the square of their number.
+TEST(Gathering, CountsNoMembersAgainOnceAllAreBack) {
+    Gathering gathering(at(0));
+    gathering.counted_absent(0, Generation{4});
+    gathering.somebody_came();
+    EXPECT_TRUE(gathering.all_are_back(Generation{4}));
+    EXPECT_FALSE(gathering.all_are_back(Generation{5}));
+    gathering.begin(at(1));
+    EXPECT_FALSE(gathering.all_are_back(Generation{4}));
 }
 
 // A user who watches the log sees after 5 s why nothing happens. News is logged without that wait.
