@@ -34,7 +34,7 @@ class AcceptLoop {
 
     void start();
     void close();  // closes the listening socket, too
-    bool paused() const;
+    bool paused() const;  // after an error, until its time is over
 
   private:
     struct State;

@@ -32,7 +32,9 @@ HALF_A_STEP = ("a rank sees at its next collective call, half a step later, that
 LIBTORCH = "the dynamic linker takes as long to load libtorch, before main() begins"
 OWN_START = ("ddprun's own start, some 3 ms with two processes and 350 pages to map, comes before; a worker more costs "
              "0.2 ms, as with posix_spawn")
-STORE = "the floor has no table, no checks and no Asio"
+# Counted and measured at 1, 8 and 50 clients, in turns: processor time 1.17 to 1.28 of the floor's (PyTorch's: 1.65).
+STORE = ("it makes the floor's system calls and no more, but needs 1.2 times its processor time: 2,900 instructions of "
+         "its own for a request (decoder, table, checks, replies), in which no part stands out")
 LARGE = "its samples differ by a factor of two beside other work; 0.62 on a quiet machine"
 MPICH = "64 programs of MPICH on two cores are nearly all of it, and runs differ by a tenth; 1.00 in a longer run"
 LINK = "both sides fill the link; 1.00 and 1.08 in other runs"
@@ -92,12 +94,11 @@ def store_goals():
     yield Goal("store, add, 1 client, one core (us)", 1.15, ("echo",))
     yield Goal("store, get as PyTorch's client sends it, 1 client, one core (us)", 0.999, TORCH)
     yield Goal("store, get, ddprun's client in one trip, 1 client, one core (us)", 0.6, TORCH)
-    yield Goal("store, add, 8 clients (operations/s)", 0.95, FLOOR, more=True, reason=STORE, limit=LIBUV)
-    yield Goal("store, get, 8 clients (operations/s)", 0.95, FLOOR, more=True, reason=STORE, limit=LIBUV)
+    yield Goal("store, add, 8 clients (operations/s)", 0.95, FLOOR, more=True, reason=STORE)
+    yield Goal("store, get, 8 clients (operations/s)", 0.95, FLOOR, more=True, reason=STORE)
     yield Goal("store, set, 8 clients (operations/s)", 1.2, TORCH, more=True, reason=CLIENT, limit="floor")
     for op in ("add", "get"):
-        yield Goal(f"store, {op}, 50 clients, no pipeline (operations/s)", 0.95, FLOOR, more=True, reason=STORE,
-                   limit=LIBUV)
+        yield Goal(f"store, {op}, 50 clients, no pipeline (operations/s)", 0.95, FLOOR, more=True, reason=STORE)
     for op in ("add", "get"):
         yield Goal(f"store, {op}, 1000 clients, no pipeline (operations/s)", 1.3, ("redis",), more=True, reason=CORES,
                    limit="floor")
