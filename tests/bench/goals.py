@@ -39,7 +39,6 @@ LINK = "both sides fill the link; 1.00 and 1.08 in other runs"
 DISK = "a virtual disk, of which one sample differs by a fifth from the next; 1.13 in another run"
 STEP = "the spread is larger than the margin: the same PyTorch program, started by another launcher"
 FIRST_STEP = "a step of the model, some 0.2 s, is in it"
-IDLE = "nine wake-ups a second: beats, answers, the keeper's deadline, looks whether workers stand still"
 # Tried on a day when this one took 15 %: both in the same minutes, in turns, beside other work.
 WOKEN = ("the leader is woken for each Beat, and the machine's day decides what that costs: the program that needed "
          "10.3 % when it was made took 15 % beside 12 to 13 % of this one, five days later")
@@ -83,7 +82,7 @@ def output_goals():
 def idle_goals():
     yield Goal("idle launcher, 8 workers, PSS (MiB)", 6)
     yield Goal("idle launcher, 8 workers, processor (% of a core)", 0.1)
-    yield Goal("an idle agent and its keeper (% of a core)", 0.1, reason=IDLE)
+    yield Goal("an idle agent and its keeper (% of a core)", 0.1)
 
 
 def store_goals():
