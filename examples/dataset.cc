@@ -2,16 +2,19 @@
 #include "examples/dataset.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "examples/random.h"
 
 namespace example {
 
-using ddprun::Error;
-using ddprun::ErrorCode;
 using ddprun::Result;
+using ddprun::usage_error;
 
 Dataset Dataset::made(std::size_t samples, int inputs, std::uint64_t seed) {
     Dataset data;
@@ -34,7 +37,7 @@ Dataset Dataset::made(std::size_t samples, int inputs, std::uint64_t seed) {
 
 namespace {
 
-// Appends the numbers of a line. False if the line holds anything else.
+// Appends the numbers of a line. False if the line holds anything else, or one that is not finite.
 bool parse_line(const std::string& line, std::vector<float>& row) {
     const char* at = line.data();
     const char* end = at + line.size();
@@ -42,7 +45,7 @@ bool parse_line(const std::string& line, std::vector<float>& row) {
         while (at != end && (*at == ' ' || *at == '\t')) ++at;
         float value = 0;
         auto [stop, problem] = std::from_chars(at, end, value);
-        if (problem != std::errc{}) return false;
+        if (problem != std::errc{} || !std::isfinite(value)) return false;
         row.push_back(value);
         at = stop;
         // '\r': a file with Windows line ends is read too.
@@ -52,14 +55,30 @@ bool parse_line(const std::string& line, std::vector<float>& row) {
     }
 }
 
+// The names of columns: no field begins with a number.
+bool is_heading(const std::string& line) {
+    for (std::size_t begin = 0; begin <= line.size();) {
+        const std::size_t end = std::min(line.find(',', begin), line.size());
+        std::vector<float> number;
+        if (parse_line(line.substr(begin, end - begin), number) || !number.empty()) return false;
+        begin = end + 1;
+    }
+    return true;
+}
+
 }  // namespace
 
 Result<Dataset> Dataset::from_csv(const std::string& path) {
     std::ifstream file(path);
-    if (!file) return Error(ErrorCode::not_found, "cannot open --data " + path);
+    if (!file) return usage_error("cannot open --data " + path + ": " + std::strerror(errno));
+    if (std::filesystem::is_directory(path))
+        return usage_error("--data " + path + " is a folder; name a CSV file in it");
     Dataset data;
     std::string line;
     for (int number = 1; std::getline(file, line); ++number) {
+        // Windows programs begin a file with the mark of UTF-8.
+        if (number == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);
+        if (number == 1 && is_heading(line)) continue;
         if (line.empty() || line == "\r" || line[0] == '#') continue;
         std::vector<float> row;
         const bool good = parse_line(line, row) && row.size() >= 2;
@@ -67,14 +86,14 @@ Result<Dataset> Dataset::from_csv(const std::string& path) {
         if (!good || (data.inputs_ && row.size() != static_cast<std::size_t>(data.inputs_) + 1)) {
             const std::string columns =
                 data.inputs_ ? std::to_string(data.inputs_ + 1) : "2 or more";
-            return Error(ErrorCode::malformed, path + ":" + std::to_string(number) +
-                                                   ": not a row of " + columns + " numbers");
+            return usage_error(path + ":" + std::to_string(number) + ": not a row of " + columns +
+                               " numbers with commas between them, the last one the target");
         }
         data.inputs_ = static_cast<int>(row.size()) - 1;
         data.x_.insert(data.x_.end(), row.begin(), row.end() - 1);
         data.y_.push_back(row.back());
     }
-    if (data.y_.empty()) return Error(ErrorCode::malformed, path + " holds no samples");
+    if (data.y_.empty()) return usage_error("--data " + path + " holds no samples");
     return data;
 }
 

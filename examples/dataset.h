@@ -24,8 +24,9 @@ class Dataset {
     // Generated samples. Equal arguments give equal bits.
     static Dataset made(std::size_t samples, int inputs, std::uint64_t seed);
 
-    // A file with rows of numbers; the last column is the target. Empty lines and lines that begin
-    // with # are skipped. Errors: not_found; malformed, with the line's number.
+    // A file with rows of numbers; the last column is the target. Empty lines, lines that begin
+    // with #, and a first line with the names of the columns are skipped. Errors: usage, with the
+    // line's number.
     static ddprun::Result<Dataset> from_csv(const std::string& path);
 
     int inputs() const { return inputs_; }

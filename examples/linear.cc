@@ -233,7 +233,10 @@ void train(Run& run, std::int64_t epochs, const std::string& metrics) {
         const auto figures = train_epoch(run, *reducer, schedule, progress);
         if (!run.context.is_first() || run.stopped) continue;
         std::printf("%s\n", line_of(figures).c_str());
-        if (!metrics.empty()) std::ofstream(metrics, std::ios::app) << json_of(figures) << "\n";
+        if (metrics.empty()) continue;
+        std::ofstream file(metrics, std::ios::app);
+        if (!(file << json_of(figures) << "\n" << std::flush))
+            std::fprintf(stderr, "linear: warning: cannot write to %s\n", metrics.c_str());
     }
     run.save();
     // The last snapshot must be on disk before the process ends.

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "examples/needs.h"
+#include "examples/output_files.h"
 #include "examples/training.h"
 #include "trainer/backend/make_process_group.h"
 #include "trainer/worker/error_file.h"
@@ -27,19 +28,21 @@ std::unique_ptr<example::Mlp> make_mlp(const ProcessGroup& group, const example:
     return or_throw(example::make_cuda_mlp(shape, first));
 }
 
-// The objects in their order of use: place, store, group, data, network, sampler, training.
+// The objects in their order of use: place, data, store, group, network, sampler, training.
 int train(const example::TrainOptions& options, StopRequest stop) {
     const auto context = or_throw(Context::from_environment());
     or_throw(example::check_crash_rank(options, context));
-    const auto timeout = std::chrono::seconds(options.timeout_s);
-    auto store = or_throw(connect_store(context, timeout));
-    auto group =
-        or_throw(make_process_group(context, *store, GroupOptions{options.backend, timeout, {}}));
-    // Every rank has all the data. The sampler decides which of them it uses.
+    or_throw(example::check_outputs(context, "", options.metrics));
+    // Every rank has all the data. The sampler decides which of them it uses. What is wrong with
+    // the file is said before the ranks meet.
     const auto data =
         options.data.empty()
             ? example::Dataset::made(static_cast<std::size_t>(options.samples), 16, options.seed)
             : or_throw(example::Dataset::from_csv(options.data));
+    const auto timeout = std::chrono::seconds(options.timeout_s);
+    auto store = or_throw(connect_store(context, timeout));
+    auto group =
+        or_throw(make_process_group(context, *store, GroupOptions{options.backend, timeout, {}}));
     const auto mlp = make_mlp(*group, {data.inputs(), options.hidden}, options);
     auto sampler =
         or_throw(DistributedSampler::make({static_cast<std::int64_t>(data.size()), options.seed},

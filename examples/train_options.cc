@@ -45,9 +45,8 @@ const char kTrainHelp[] =
     "  --crash-at-step N     on purpose, before step N, in the first generation only\n"
     "  --crash-rank R        the rank that crashes (0)\n"
     "  --crash-signal S      by this signal (9), or --crash-exit CODE by this exit code\n"
-    "Exit: 0 done, 1 failed, 2 wrong option, 143 told to stop (SIGTERM, DDPRUN_STOP_FILE), after a "
-    "last\n"
-    "snapshot.\n";
+    "Exit: 0 done, 1 failed, 2 wrong option or data, 143 told to stop (SIGTERM,\n"
+    "DDPRUN_STOP_FILE), after a last snapshot.\n";
 
 namespace {
 

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <thread>
 
+#include "examples/output_files.h"
 #include "examples/train_state.h"
 #include "trainer/snapshot/load_slices.h"
 #include "trainer/training/agreement.h"
@@ -146,7 +146,8 @@ bool Training::done() const {
 // Every decision here follows from numbers that are equal on all ranks: the step, the options, the
 // sampler's position, results of collective calls. So all ranks make the same calls.
 Training::End Training::run() {
-    told_at_ = logged_at_ = seconds_now();
+    told_at_ = seconds_now();
+    line_clock_.begin(told_at_);
     report();
     while (!done()) {
         crash_if_asked();
@@ -246,8 +247,9 @@ WeightedMean Training::validation() {
 // The figures of all ranks since the last call. Rank 0 prints them. Times are those of the slowest
 // rank, because the others wait for it.
 void Training::tell_figures() {
+    const double begun = seconds_now();
     const auto trained = or_throw(mean_over_ranks(p_.group, loss_));
-    double slowest[] = {figures_.communication, figures_.waited, seconds_now() - told_at_};
+    double slowest[] = {figures_.communication, figures_.waited, begun - told_at_};
     or_throw(p_.group.all_reduce_values(slowest, ReduceOp::max));
     const auto validated = validation();
     figures_.epoch = loader_->position().epoch;
@@ -264,12 +266,12 @@ void Training::tell_figures() {
     if (p_.context.is_first()) {
         std::printf("%s\n", line_of(figures_).c_str());
         std::fflush(stdout);
-        if (!p_.options.metrics.empty())
-            std::ofstream(p_.options.metrics, std::ios::app) << json_of(figures_) << "\n";
+        add_metrics("train", p_.options.metrics, json_of(figures_));
     }
     figures_ = {};
     loss_ = {};
     told_at_ = seconds_now();
+    line_clock_.leave_out(told_at_ - begun);
 }
 
 // A line of progress: the mean loss over all ranks since the last line.
@@ -277,15 +279,13 @@ void Training::log_step() {
     const auto mean = or_throw(mean_over_ranks(p_.group, recent_));
     recent_ = {};
     if (!p_.context.is_first()) return;
-    const double now = seconds_now();
     std::printf("step=%lld loss=%.6f samples/s=%.0f", static_cast<long long>(step_),
-                mean.mean().value_or(0), mean.weight() / std::max(now - logged_at_, 1e-9));
+                mean.mean().value_or(0), mean.weight() / line_clock_.lap(seconds_now()));
     if (scaler_)
         std::printf(" scale=%g skipped=%lld", scaler_->scale(),
                     static_cast<long long>(scaler_->state().skipped()));
     std::printf("\n");
     std::fflush(stdout);
-    logged_at_ = now;
 }
 
 // Tells the launcher the step and the newest snapshot: our own newest, else the one that was

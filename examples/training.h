@@ -14,6 +14,7 @@
 #include <string>
 
 #include "examples/dataset.h"
+#include "examples/line_clock.h"
 #include "examples/mlp.h"
 #include "examples/train_options.h"
 #include "trainer/gradients/gradient_reducer.h"
@@ -91,7 +92,8 @@ class Training {
     ddprun::trainer::WeightedMean recent_;  // of this rank, since the last progress line
     ddprun::trainer::EpochFigures figures_;
     ddprun::trainer::EarlyStop early_;
-    double told_at_ = 0, logged_at_ = 0;  // when these two were last printed; seconds, steady clock
+    double told_at_ = 0;    // when the last figures were; seconds, steady clock
+    LineClock line_clock_;  // of the last line
 };
 
 }  // namespace example

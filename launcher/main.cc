@@ -336,7 +336,7 @@ int main(int argc, char** argv) {
     }
     if (checks)
         return launcher::check_node(*input, options->check.value_or(launcher::CheckFormat::text));
-    if (options->check) launcher::make_check_plan(input->plan, *options, words);
+    if (options->check) launcher::make_check_plan(input->plan, *options, own_program(), words);
     input->host.local_addresses = agent::interface_addresses();
     // Before the first thread, where growing the descriptor table costs nothing
     // (descriptor_room.h).

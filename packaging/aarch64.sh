@@ -30,7 +30,7 @@ make_sysroot() {
 }
 
 {
-    install_packages "${BUILD_PACKAGES[@]}" "${CROSS_PACKAGES[@]}"
+    install_packages "${BUILD_PACKAGES[@]}" "${CROSS_PACKAGES[@]}" "${PACKAGING_PACKAGES[@]}"
     [[ -e $sysroot/complete ]] || make_sysroot
     launcher=()
     if command -v ccache >/dev/null; then

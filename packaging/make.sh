@@ -14,8 +14,8 @@ build=${1:-$root/build} to=${2:-${1:-$root/build}/packages}
 programs=(ddprun ddpctl ddprun-rendezvous)
 
 fail() { echo "packaging/make.sh: $*" >&2; exit 1; }
-for tool in strip dpkg-deb python3 tar gzip; do
-    command -v "$tool" >/dev/null || fail "$tool is not installed; on Debian: apt-get install binutils dpkg-dev python3"
+for tool in strip readelf dpkg-deb python3 tar gzip; do
+    command -v "$tool" >/dev/null || fail "$tool is not installed; on Debian: apt-get install binutils dpkg python3"
 done
 for program in "${programs[@]}"; do
     [[ -x $build/bin/$program ]] || fail "$build/bin/$program is not built; build first: cmake --build $build"

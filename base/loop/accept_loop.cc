@@ -51,10 +51,13 @@ struct AcceptLoop::State : std::enable_shared_from_this<State> {
     // A caller that was not accepted stays in the backlog. Accepting again at once would fail again
     // and keep the CPU busy, so the loop waits.
     void wait(error_code error) {
+        paused = true;
         pause.expires_after(kPause);
         pause.async_wait([weak = weak_from_this()](error_code aborted) {
             const auto self = weak.lock();
-            if (self && !aborted && self->acceptor.is_open()) self->accept();
+            if (!self || aborted) return;
+            self->paused = false;
+            if (self->acceptor.is_open()) self->accept();
         });
         if (!std::exchange(told, true))
             failing(error.message() +
@@ -66,6 +69,7 @@ struct AcceptLoop::State : std::enable_shared_from_this<State> {
     boost::asio::steady_timer pause;
     const Take take;
     const Failing failing;
+    bool paused = false;
     bool told = false;  // the owner knows of the failure; reset when accepting works again
 };
 
@@ -76,10 +80,13 @@ AcceptLoop::~AcceptLoop() { close(); }
 
 void AcceptLoop::start() { state_->accept(); }
 
+bool AcceptLoop::paused() const { return state_->paused; }
+
 void AcceptLoop::close() {
     error_code ignored;  // closing a listening socket loses no data
     state_->acceptor.close(ignored);
     state_->pause.cancel();
+    state_->paused = false;
 }
 
 }  // namespace ddprun

@@ -34,6 +34,7 @@ class AcceptLoop {
 
     void start();
     void close();  // closes the listening socket, too
+    bool paused() const;
 
   private:
     struct State;

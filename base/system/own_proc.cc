@@ -1,6 +1,7 @@
 // Compares what /proc says about this process with what the kernel says.
 #include "base/system/own_proc.h"
 
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <string>
@@ -31,6 +32,12 @@ bool look() {
 bool proc_is_ours() {
     static const bool ours = look();
     return ours;
+}
+
+std::string own_program() {
+    constexpr const char* kLink = "/proc/self/exe";
+    const auto* started = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
+    return ::access(kLink, X_OK) == 0 || !started ? kLink : started;
 }
 
 }  // namespace ddprun

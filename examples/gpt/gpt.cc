@@ -4,12 +4,14 @@
 #include <signal.h>
 
 #include <cstdio>
+#include <new>
 
 #include "examples/gpt/cpu_kernels.h"
 #include "examples/gpt/cuda_kernels.h"
 #include "examples/gpt/gpt_training.h"
 #include "examples/gpt/model_file.h"
 #include "examples/needs.h"
+#include "examples/output_files.h"
 #include "trainer/backend/make_process_group.h"
 #include "trainer/worker/error_file.h"
 
@@ -100,6 +102,8 @@ Result<int> train(const GptOptions& options, StopRequest stop) {
     auto context = Context::from_environment();
     if (!context) return context.error();
     if (auto good = example::check_crash_rank(options, *context); !good) return good.error();
+    auto writes = example::check_outputs(*context, options.save, options.metrics);
+    if (!writes) return writes.error();
     auto start = make_start(options);
     if (!start) return start.error();
     const auto timeout = std::chrono::seconds(options.timeout_s);
@@ -134,6 +138,10 @@ int main(int argc, char** argv) {
     if (options->help) return std::fputs(kGptHelp, stdout) < 0;
     // StopRequest is made here, before anything that takes time: until then SIGTERM ends the
     // process.
-    auto code = train(*options, StopRequest::from_environment());
-    return code ? *code : failed(code.error());
+    try {
+        auto code = train(*options, StopRequest::from_environment());
+        return code ? *code : failed(code.error());
+    } catch (const std::bad_alloc&) {
+        return failed(no_memory(*options));
+    }
 }

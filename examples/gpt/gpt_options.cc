@@ -5,6 +5,8 @@
 
 namespace example::gpt {
 
+using ddprun::Error;
+using ddprun::ErrorCode;
 using ddprun::Result;
 
 const char kGptHelp[] =
@@ -144,6 +146,17 @@ Result<GptShape> shape_of(const GptOptions& o, std::size_t characters) {
     shape.width = chosen(o.width, size.width);
     if (auto good = check_shape(shape); !good) return good.error();
     return shape;
+}
+
+Error no_memory(const GptOptions& options) {
+    std::string parameters = "the model";
+    if (options.init.empty() && options.evaluate.empty())
+        if (auto shape = shape_of(options, 256))
+            parameters = std::to_string(parameter_count(*shape) / 1'000'000) + " M parameters";
+    return Error(ErrorCode::unavailable,
+                 "there is not enough memory for " + parameters + " and batches of " +
+                     std::to_string(options.batch) +
+                     " windows; take a smaller --width, --layers, --vocabulary or --batch");
 }
 
 }  // namespace example::gpt

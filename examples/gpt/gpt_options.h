@@ -56,6 +56,10 @@ ddprun::Result<GptOptions> parse_gpt_options(const std::vector<std::string>& arg
 // The shape that the options ask for, for a text with so many characters.
 ddprun::Result<GptShape> shape_of(const GptOptions& options, std::size_t characters);
 
+// What is said where std::bad_alloc was thrown. Not a usage error: other programs may have the
+// memory.
+ddprun::Error no_memory(const GptOptions& options);
+
 // The text of --help.
 extern const char kGptHelp[];
 

@@ -25,8 +25,12 @@ Result<void> check_words(const Snapshot& snapshot, const Metadata& words) {
     for (const auto& [key, option] : {std::pair("seed", "--seed"), std::pair("heads", "--heads"),
                                       std::pair("text", "--text")}) {
         auto it = snapshot.manifest.metadata.find(key);
-        if (it == snapshot.manifest.metadata.end() || it->second != words.at(key))
-            return of_another(snapshot, "was written with another " + std::string(option));
+        if (it == snapshot.manifest.metadata.end())
+            return of_another(snapshot, "was not written by gpt: it lacks \"" + std::string(key) +
+                                            "\"; use another --snapshot-dir");
+        if (it->second != words.at(key))
+            return of_another(snapshot, "was written with another " + std::string(option) +
+                                            "; use another --snapshot-dir");
     }
     return {};
 }

@@ -7,11 +7,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 
 #include "examples/gpt/gpt_state.h"
 #include "examples/gpt/model_file.h"
 #include "examples/gpt/sample_text.h"
+#include "examples/output_files.h"
 #include "trainer/training/agreement.h"
 #include "trainer/training/schedule.h"
 
@@ -103,10 +103,17 @@ Result<void> GptTraining::resume() {
     return {};
 }
 
+Result<GptTraining::End> GptTraining::run() {
+    auto end = take_steps();
+    if (!end && writer_) writer_->training_failed();
+    return end;
+}
+
 // Every decision here follows from numbers that are equal on all ranks: the step, the options, the
 // sampler's position, results of collective calls. So all ranks make the same calls.
-Result<GptTraining::End> GptTraining::run() {
-    told_at_ = logged_at_ = seconds_now();
+Result<GptTraining::End> GptTraining::take_steps() {
+    told_at_ = seconds_now();
+    line_clock_.begin(told_at_);
     report();
     while (step_ < p_.options.steps) {
         crash_if_asked();
@@ -212,9 +219,10 @@ Result<double> GptTraining::validated() {
 // The figures of all ranks since the last call. Rank 0 prints them. Times are those of the slowest
 // rank, because the others wait for it.
 Result<void> GptTraining::tell_figures() {
+    const double begun = seconds_now();
     auto trained = mean_over_ranks(p_.group, loss_);
     if (!trained) return trained.error();
-    double slowest[] = {figures_.communication, figures_.waited, seconds_now() - told_at_};
+    double slowest[] = {figures_.communication, figures_.waited, begun - told_at_};
     if (auto done = p_.group.all_reduce_values(slowest, ReduceOp::max); !done) return done;
     auto validation = validated();
     if (!validation) return validation.error();
@@ -229,12 +237,12 @@ Result<void> GptTraining::tell_figures() {
     figures_.seconds = slowest[2];
     if (p_.context.is_first()) {
         print(line_of(figures_));
-        if (!p_.options.metrics.empty())
-            std::ofstream(p_.options.metrics, std::ios::app) << json_of(figures_) << "\n";
+        add_metrics("gpt", p_.options.metrics, json_of(figures_));
     }
     figures_ = {};
     loss_ = {};
     told_at_ = seconds_now();
+    line_clock_.leave_out(told_at_ - begun);
     return {};
 }
 
@@ -243,14 +251,12 @@ Result<void> GptTraining::log_step() {
     auto mean = mean_over_ranks(p_.group, recent_);
     if (!mean) return mean.error();
     recent_ = {};
-    const double now = seconds_now();
+    const double trained = line_clock_.lap(seconds_now());
     const double tokens = mean->weight() * p_.gpt.shape().context;
     char line[96];
     std::snprintf(line, sizeof line, "step=%lld loss=%.6f tokens/s=%.0f",
-                  static_cast<long long>(step_), mean->mean().value_or(0),
-                  tokens / std::max(now - logged_at_, 1e-9));
+                  static_cast<long long>(step_), mean->mean().value_or(0), tokens / trained);
     if (p_.context.is_first()) print(line);
-    logged_at_ = now;
     return {};
 }
 

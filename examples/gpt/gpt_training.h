@@ -16,6 +16,7 @@
 #include "examples/gpt/gpt_model.h"
 #include "examples/gpt/gpt_options.h"
 #include "examples/gpt/text.h"
+#include "examples/line_clock.h"
 #include "trainer/gradients/gradient_reducer.h"
 #include "trainer/snapshot/snapshot_writer.h"
 #include "trainer/training/distributed_sampler.h"
@@ -57,6 +58,7 @@ class GptTraining {
 
   private:
     ddprun::Result<void> resume();
+    ddprun::Result<End> take_steps();
     ddprun::Result<void> step();
     std::vector<Batch> deal();
     ddprun::Result<void> compute(const std::vector<Batch>& batches);
@@ -76,8 +78,9 @@ class GptTraining {
     ddprun::trainer::WeightedMean loss_;    // of this rank, since the last figures
     ddprun::trainer::WeightedMean recent_;  // of this rank, since the last progress line
     ddprun::trainer::EpochFigures figures_;
-    std::optional<double> validated_;     // the validation loss after step_, if it is known
-    double told_at_ = 0, logged_at_ = 0;  // when these two were last printed; seconds, steady clock
+    std::optional<double> validated_;  // the validation loss after step_, if it is known
+    double told_at_ = 0;               // when the last figures were; seconds, steady clock
+    LineClock line_clock_;             // of the last line
 };
 
 // The mean loss of the validation windows over all ranks: each takes its part, `batch` windows at a

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/printable.h"
 #include "examples/random.h"
 
 namespace example::gpt {
@@ -14,9 +15,24 @@ namespace {
 
 constexpr float kTemperature = 0.8f;
 
-bool printable(char c) { return c == '\n' || c == '\t' || (c >= ' ' && c <= '~'); }
+// How many bytes a character has in UTF-8, by its first one.
+std::size_t length_of(char first) {
+    const auto byte = static_cast<unsigned char>(first);
+    return byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+}
 
 }  // namespace
+
+std::string printable_text(const std::string& bytes) {
+    std::string out;
+    for (std::size_t at = 0; at < bytes.size();) {
+        const std::string character = bytes.substr(at, length_of(bytes[at]));
+        const bool shown = character == "\n" || ddprun::printable(character) == character;
+        out += shown ? character : "?";
+        at += shown ? character.size() : 1;
+    }
+    return out;
+}
 
 int token_at(std::span<const float> logits, int count, float temperature, double random) {
     const float most = *std::max_element(logits.begin(), logits.begin() + count);
@@ -48,10 +64,9 @@ Result<std::string> sample_text(Gpt& gpt, const std::string& vocabulary, int cha
         const double random =
             (1 + static_cast<double>(uniform(seed, static_cast<std::uint64_t>(i)))) / 2;
         tokens.push_back(token_at(*logits, count, kTemperature, random));
-        const char c = vocabulary[static_cast<std::size_t>(tokens.back())];
-        out += printable(c) ? c : '?';
+        out += vocabulary[static_cast<std::size_t>(tokens.back())];
     }
-    return out;
+    return printable_text(out);
 }
 
 }  // namespace example::gpt

@@ -51,7 +51,13 @@ Result<std::string> read_licenses() {
 }  // namespace
 
 Result<std::string> load_text(const std::string& path) {
-    return path.empty() ? read_licenses() : read_file(path);
+    if (path.empty()) return read_licenses();
+    auto text = read_file(path);
+    if (text && text->empty())
+        return usage_error("the text " + path +
+                           " is empty; --text FILE names another one (a worker's standard input is "
+                           "empty, too)");
+    return text;
 }
 
 std::string vocabulary_of(const std::string& text) {

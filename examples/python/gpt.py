@@ -17,17 +17,28 @@ LICENSES = pathlib.Path("/usr/share/common-licenses")
 SIZES = {"character": (4, 6, 192, 128, 0), "gpt2": (12, 12, 768, 1024, 50257)}
 
 
+def at_least(least, kind):
+    """The type of an option that is a number."""
+    def read(text):
+        if not kind(text) >= least:
+            raise argparse.ArgumentTypeError(f"{text} is not {least} or more")
+        return kind(text)
+    read.__name__ = kind.__name__  # for argparse's own messages
+    return read
+
+
 def arguments():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--size", choices=SIZES, default="character")
     for name in ("layers", "heads", "width", "context", "vocabulary"):
-        options.add_argument("--" + name, type=int, default=0)
-    for name, value in (("steps", 200), ("batch", 8), ("accumulate", 1), ("warm-up", 20), ("seed", 1), ("sample", 200),
-                        ("snapshot-every", 20), ("log-every", 10), ("validate-every", 0), ("crash-at-step", -1),
-                        ("crash-rank", 0), ("bucket-kib", 25600)):
-        options.add_argument("--" + name, type=int, default=value)
+        options.add_argument("--" + name, type=at_least(1, int), default=0)
+    for name, value, least in (("steps", 200, 0), ("batch", 8, 1), ("accumulate", 1, 1), ("warm-up", 20, 0),
+                               ("seed", 1, 0), ("sample", 200, 0), ("snapshot-every", 20, 1), ("log-every", 10, 1),
+                               ("validate-every", 0, 0), ("crash-at-step", -1, 0), ("crash-rank", 0, 0),
+                               ("bucket-kib", 25600, 1)):
+        options.add_argument("--" + name, type=at_least(least, int), default=value)
     for name, value in (("lr", 2e-3), ("final-lr", 2e-4), ("decay", 0.1), ("clip", 1.0)):
-        options.add_argument("--" + name, type=float, default=value)
+        options.add_argument("--" + name, type=at_least(0, float), default=value)
     for name in ("text", "init", "save", "evaluate", "snapshot"):
         options.add_argument("--" + name)
     options.add_argument("--compile", action="store_true", help="torch.compile")
@@ -36,6 +47,9 @@ def arguments():
     options.layers, options.heads = options.layers or layers, options.heads or heads
     options.width, options.context = options.width or width, options.context or context
     options.vocabulary = options.vocabulary or vocabulary
+    folder = os.path.dirname(os.path.abspath(options.save or "file"))
+    if os.environ.get("RANK") == "0" and options.save and not os.access(folder, os.W_OK):
+        wrong(f"--save {options.save} cannot be written; name a file in a folder where you may write")
     return options
 
 
@@ -52,16 +66,15 @@ class Text:
             wrong(f"the text has {len(text)} characters, but --context {context} needs at least {10 * context + 1}")
         if set(text) - set(vocabulary):
             wrong("the text has characters that the model does not know")
-        table = torch.zeros(256, dtype=torch.long)
-        table[list(vocabulary)] = torch.arange(len(vocabulary))
-        self.tokens = table[torch.tensor(list(text))]
+        places = bytes.maketrans(vocabulary, bytes(range(len(vocabulary))))
+        self.tokens = torch.frombuffer(bytearray(text.translate(places)), dtype=torch.uint8)
         self.context, windows = context, (len(text) - 1) // context
         self.validation = [i for i in range(windows) if i % 10 == 9]
         self.training = [i for i in range(windows) if i % 10 != 9]
 
     def batch(self, windows, device):
         at = torch.tensor(windows)[:, None] * self.context + torch.arange(self.context + 1)
-        tokens = self.tokens[at].to(device)
+        tokens = self.tokens[at].to(device).long()
         return tokens[:, :-1], tokens[:, 1:]
 
 
@@ -75,12 +88,16 @@ def make_model(options):
         wrong(f"cannot read the text: {problem}")
     vocabulary, tensors = bytes(sorted(set(text))), None
     if options.evaluate or options.init:
-        tensors, metadata = read_model(options.evaluate or options.init)
-        vocabulary = bytes.fromhex(metadata["vocabulary"]) if "vocabulary" in metadata else vocabulary
-        options.vocabulary, options.width = tensors["transformer.wte.weight"].shape
-        options.context = tensors["transformer.wpe.weight"].shape[0]
-        options.layers = sum(name.endswith("ln_1.weight") for name in tensors)
-        options.heads = int(metadata.get("heads", options.width // 64))
+        path = options.evaluate or options.init
+        try:
+            tensors, metadata = read_model(path)
+            vocabulary = bytes.fromhex(metadata["vocabulary"]) if "vocabulary" in metadata else vocabulary
+            options.vocabulary, options.width = tensors["transformer.wte.weight"].shape
+            options.context = tensors["transformer.wpe.weight"].shape[0]
+            options.layers = sum(name.endswith("ln_1.weight") for name in tensors)
+            options.heads = int(metadata.get("heads", options.width // 64))
+        except (OSError, KeyError, TypeError, ValueError, RuntimeError) as problem:  # no file, no safetensors, no GPT-2
+            wrong(f"the model {path} cannot be loaded: {str(problem).splitlines()[0]}")
     rows = options.vocabulary or len(vocabulary)
     if options.width % options.heads:
         wrong(f"--width {options.width} is not a multiple of --heads {options.heads}")
@@ -209,9 +226,11 @@ class Training:
                 sums.zero_()
                 begun = time.monotonic()
             if self.step % o.validate_every == 0 if o.validate_every else self.consumed == len(self.text.training):
+                paused = time.monotonic()
                 loss = self.validation()
                 if self.rank == 0:
                     print(f"epoch={self.epoch} step={self.step} validation={loss:.6g}", flush=True)
+                begun += time.monotonic() - paused
             asked[0], asked[1] = os.path.exists(stop_file), os.path.exists(snapshot_file)
             dist.all_reduce(asked, dist.ReduceOp.MAX)  # all stop after the same step
             if asked[1] and os.environ["LOCAL_RANK"] == "0" and os.path.exists(snapshot_file):
@@ -232,8 +251,8 @@ class Training:
             shares = (logits[: len(vocabulary)].double().cpu() / 0.8).softmax(0).cumsum(0)
             random = (1 + uniform(self.options.seed, i, 1).item()) / 2
             tokens.append(min(int((shares <= random).sum()), len(vocabulary) - 1))
-        return "".join(chr(vocabulary[t]) if chr(vocabulary[t]).isprintable() or vocabulary[t] in b"\n\t" else "?"
-                       for t in tokens[1:])
+        text = bytes(vocabulary[token] for token in tokens[1:]).decode(errors="replace").replace("\ufffd", "?")
+        return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
 
     def finish(self):
         loss = self.validation()

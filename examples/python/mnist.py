@@ -20,19 +20,32 @@ FONT = torch.tensor([  # seven rows of five dots for each digit; the highest of 
     [14, 17, 17, 14, 17, 17, 14], [14, 17, 17, 15, 1, 2, 12]])
 
 
+def at_least(least, kind):
+    """The type of an option that is a number."""
+    def read(text):
+        if not kind(text) >= least:
+            raise argparse.ArgumentTypeError(f"{text} is not {least} or more")
+        return kind(text)
+    read.__name__ = kind.__name__  # for argparse's own messages
+    return read
+
+
 def arguments():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, value in (("samples", 8192), ("epochs", -1), ("steps", -1), ("batch", 32), ("reference-batch", 32),
-                        ("seed", 1), ("snapshot-every", 20), ("log-every", 10), ("crash-at-step", -1),
-                        ("crash-rank", 0)):
-        options.add_argument("--" + name, type=int, default=value)
+    for name, value, least in (("samples", 8192, 1), ("epochs", -1, 0), ("steps", -1, 0), ("batch", 32, 1),
+                               ("reference-batch", 32, 0), ("seed", 1, 0), ("snapshot-every", 20, 1),
+                               ("log-every", 10, 1), ("crash-at-step", -1, 0), ("crash-rank", 0, 0)):
+        options.add_argument("--" + name, type=at_least(least, int), default=value)
     for name, value in (("lr", 0.02), ("warm-up", 0.5), ("momentum", 0.9)):
-        options.add_argument("--" + name, type=float, default=value)
+        options.add_argument("--" + name, type=at_least(0, float), default=value)
     for name in ("data", "save", "evaluate", "snapshot"):
         options.add_argument("--" + name)
     options = options.parse_args()
     if options.epochs < 0 and options.steps < 0:
         options.epochs = 3
+    folder = os.path.dirname(os.path.abspath(options.save or "file"))
+    if os.environ.get("RANK") == "0" and options.save and not os.access(folder, os.W_OK):
+        wrong(f"--save {options.save} cannot be written; name a file in a folder where you may write")
     return options
 
 
@@ -67,11 +80,17 @@ def wrong(sentence):
     sys.exit(2)
 
 
+def path_of(folder, stem, kind):
+    """The file under the first of its names that is there: of MNIST's page, with a dot, or in torchvision's folder."""
+    paths = [pathlib.Path(folder, inside, stem + mark + kind) for inside in ("", "MNIST/raw") for mark in "-."]
+    return next((path for path in paths if path.is_file() or path.with_name(path.name + ".gz").is_file()), paths[0])
+
+
 def load_digits(folder, prefix):
     """MNIST's IDX files: a number for the type, one for each dimension, highest byte first, and the bytes."""
     tensors = []
-    for name, sizes in (("images-idx3-ubyte", [SIDE, SIDE]), ("labels-idx1-ubyte", [])):
-        path, dimensions = pathlib.Path(folder) / f"{prefix}-{name}", len(sizes) + 1
+    for stem, kind, sizes in (("-images", "idx3-ubyte", [SIDE, SIDE]), ("-labels", "idx1-ubyte", [])):
+        path, dimensions = path_of(folder, prefix + stem, kind), len(sizes) + 1
         try:
             data = path.read_bytes()
         except OSError as problem:
@@ -101,16 +120,26 @@ class Network(nn.Module):
 
 def load_file(path, model):
     """A safetensors file: length, header in JSON, data."""
-    data = pathlib.Path(path).read_bytes()
-    begin = 8 + int.from_bytes(data[:8], "little")
-    header, values = json.loads(data[8:begin]), bytearray(data[begin:])
-    state = {}
-    for name, entry in header.items():
-        if name == "__metadata__" or name.startswith("optimizer."):
-            continue
-        first, last = entry["data_offsets"]
-        state[name] = torch.frombuffer(values[first:last], dtype=TYPES[entry["dtype"]]).view(entry["shape"])
-    model.load_state_dict(state)
+    try:
+        data = pathlib.Path(path).read_bytes()
+        begin = 8 + int.from_bytes(data[:8], "little")
+        header, values = json.loads(data[8:begin]), bytearray(data[begin:])
+        state = {}
+        for name, entry in header.items():
+            if name == "__metadata__" or name.startswith("optimizer."):
+                continue
+            first, last = entry["data_offsets"]
+            state[name] = torch.frombuffer(values[first:last], dtype=TYPES[entry["dtype"]]).view(entry["shape"])
+        model.load_state_dict(state)
+    except (OSError, KeyError, TypeError, ValueError, RuntimeError) as problem:  # no file, or another model
+        wrong(f"the network {path} cannot be loaded: {str(problem).splitlines()[0]}")
+
+
+def finite(value, name, step):
+    """All ranks have the same value, so all of them end here."""
+    if not math.isfinite(value):
+        sys.exit(f"mnist.py: the {name} at step {step} is not a finite number; try a lower --lr")
+    return value
 
 
 def save_file(path, model):
@@ -207,7 +236,7 @@ class Training:
         self.model.train()
         sums = sums.to(self.device)
         dist.all_reduce(sums)
-        return (sums[0] / sums[2]).item(), (sums[1] / sums[2]).item()
+        return finite((sums[0] / sums[2]).item(), "validation", self.step), (sums[1] / sums[2]).item()
 
     def run(self):
         o, sums, begun = self.options, torch.zeros(2, dtype=torch.float64), time.monotonic()
@@ -227,14 +256,17 @@ class Training:
             if self.step % o.log_every == 0 or self.step == o.steps:
                 sums = sums.to(self.device)
                 dist.all_reduce(sums)
+                loss = finite((sums[0] / sums[1]).item(), "loss", self.step)
                 if self.rank == 0:
                     speed = sums[1].item() / (time.monotonic() - begun)
-                    print(f"step={self.step} loss={(sums[0] / sums[1]).item():.9f} samples/s={speed:.0f}", flush=True)
+                    print(f"step={self.step} loss={loss:.9f} samples/s={speed:.0f}", flush=True)
                 sums, begun = torch.zeros(2, dtype=torch.float64), time.monotonic()
             if self.consumed == len(self.labels):
+                paused = time.monotonic()
                 loss, _ = self.score()
                 if self.rank == 0:
                     print(f"epoch={self.epoch} step={self.step} validation={loss:.6g}", flush=True)
+                begun += time.monotonic() - paused
             asked[0], asked[1] = os.path.exists(stop_file), os.path.exists(snapshot_file)
             dist.all_reduce(asked, dist.ReduceOp.MAX)  # all stop after the same step
             if asked[1] and os.environ["LOCAL_RANK"] == "0" and os.path.exists(snapshot_file):

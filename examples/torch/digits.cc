@@ -1,9 +1,9 @@
 // Draws digits, and reads IDX files.
 #include "examples/torch/digits.h"
 
-#include <cstdio>
 #include <filesystem>
 
+#include "base/hexadecimal.h"
 #include "examples/random.h"
 #include "trainer/snapshot/durable_file.h"
 
@@ -45,6 +45,22 @@ struct Pen {
     std::uint8_t ink;
 };
 
+// The file under the first of its names that is there, packed or not: that of MNIST's page, or with
+// a dot, as many archives have it; in the folder, or where torchvision puts it. If there is none,
+// the first name, for the error.
+std::string path_of(const std::string& folder, const std::string& stem, const std::string& kind) {
+    namespace fs = std::filesystem;
+    std::error_code none;
+    // Some archives have folders with the names of the files.
+    const auto is_file = [&](const std::string& path) { return fs::is_regular_file(path, none); };
+    for (const char* inside : {"/", "/MNIST/raw/"})
+        for (const char* mark : {"-", "."}) {
+            const std::string path = folder + inside + stem + mark + kind;
+            if (is_file(path) || is_file(path + ".gz")) return path;
+        }
+    return folder + "/" + stem + "-" + kind;
+}
+
 Result<std::string> read_whole(const std::string& path) {
     auto content = ddprun::trainer::read_text(path);
     std::error_code none;
@@ -56,13 +72,6 @@ Result<std::string> read_whole(const std::string& path) {
         return usage_error(path + " is packed in spite of its name; unpack it: mv " + path + " " +
                            path + ".gz && gunzip " + path + ".gz");
     return content;
-}
-
-// "0x803"
-std::string hexadecimal(std::uint32_t number) {
-    char text[16];
-    std::snprintf(text, sizeof text, "0x%x", number);
-    return text;
 }
 
 // The content of an IDX file of bytes with these sizes; 0: any size above it. The file has a number
@@ -84,8 +93,9 @@ Result<std::string> read_idx(const std::string& path, const std::vector<std::uin
     const auto kind = static_cast<std::uint32_t>(0x800 + dimensions);
     if (number(0) != kind)
         return wrong("is no IDX file of bytes with " + std::to_string(dimensions) +
-                     " dimension(s): it begins with " + hexadecimal(number(0)) + ", not with " +
-                     hexadecimal(kind) + "; take MNIST's file of this name");
+                     " dimension(s): it begins with 0x" + ddprun::hexadecimal(number(0), 8) +
+                     ", not with 0x" + ddprun::hexadecimal(kind, 8) +
+                     "; take MNIST's file of this name");
     std::uint64_t bytes = 1;
     for (std::size_t i = 0; i < dimensions; ++i) bytes *= number(i + 1);
     if (!number(1)) return wrong("is empty; take MNIST's file of this name");
@@ -118,22 +128,24 @@ Digits made_digits(std::int64_t count, std::uint64_t seed) {
 }
 
 Result<Digits> load_digits(const std::string& folder, const std::string& prefix) {
-    const std::string start = folder + "/" + prefix;
-    auto images = read_idx(start + "-images-idx3-ubyte", {0, kSide, kSide});
+    const std::string images_path = path_of(folder, prefix + "-images", "idx3-ubyte"),
+                      labels_path = path_of(folder, prefix + "-labels", "idx1-ubyte");
+    auto images = read_idx(images_path, {0, kSide, kSide});
     if (!images) return images.error();
-    auto labels = read_idx(start + "-labels-idx1-ubyte", {0});
+    auto labels = read_idx(labels_path, {0});
     if (!labels) return labels.error();
     if (images->size() != labels->size() * kSide * kSide)
-        return usage_error(start + "-* has " + std::to_string(images->size() / (kSide * kSide)) +
-                           " images and " + std::to_string(labels->size()) +
+        return usage_error(images_path + " has " +
+                           std::to_string(images->size() / (kSide * kSide)) + " images and " +
+                           labels_path + " has " + std::to_string(labels->size()) +
                            " labels; take both files from one place");
     Digits digits;
     digits.images.assign(images->begin(), images->end());
     digits.labels.assign(labels->begin(), labels->end());
     for (std::size_t i = 0; i < digits.labels.size(); ++i)
         if (digits.labels[i] > 9)
-            return usage_error(start + "-labels-idx1-ubyte has the label " +
-                               std::to_string(digits.labels[i]) + " at place " + std::to_string(i) +
+            return usage_error(labels_path + " has the label " + std::to_string(digits.labels[i]) +
+                               " at place " + std::to_string(i) +
                                ", not one of 0 to 9; copy it again");
     return digits;
 }

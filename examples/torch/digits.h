@@ -25,7 +25,8 @@ struct Digits {
 Digits made_digits(std::int64_t count, std::uint64_t seed);
 
 // Reads FOLDER/PREFIX-images-idx3-ubyte and FOLDER/PREFIX-labels-idx1-ubyte. `prefix`: "train" or
-// "t10k".
+// "t10k". The names may have a dot ("PREFIX-images.idx3-ubyte"), and the files may lie in
+// FOLDER/MNIST/raw, where torchvision puts them.
 ddprun::Result<Digits> load_digits(const std::string& folder, const std::string& prefix);
 
 }  // namespace example

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <new>
 
 #include "examples/gpt/gpt_options.h"
 #include "examples/gpt/model_file.h"
@@ -243,9 +244,9 @@ struct Trainer {
 };
 
 RunOptions run_options(const GptOptions& o) {
-    RunOptions run{"gpt_torch",     o.steps,     -1,        o.snapshot_dir, o.snapshot_every,
-                   o.snapshot_keep, o.log_every, o.metrics, o.timeout_s,    o.backend,
-                   o.crash_at_step, o.crash_rank};
+    RunOptions run{"gpt_torch",     o.steps,         -1,          o.snapshot_dir, o.snapshot_every,
+                   o.snapshot_keep, o.log_every,     o.metrics,   o.save,         o.timeout_s,
+                   o.backend,       o.crash_at_step, o.crash_rank};
     if (o.backend == Backend::automatic)
         run.backend = torch::cuda::is_available() ? Backend::nccl : Backend::gloo;
     return run;
@@ -274,6 +275,7 @@ int train(const GptOptions& options) {
     Trainer trainer{options, run, start.text, *net, device};
     Metadata words = words_of_model(start.shape, start.text.vocabulary());
     words["--seed"] = std::to_string(options.seed);
+    words["text"] = checksum_of(std::as_bytes(start.text.tokens()));
     run.begin(*net, optimizer, words, [&] { return trainer.validate(); });
     if (options.evaluate.empty()) {
         DataParallelOptions chosen;
@@ -284,8 +286,9 @@ int train(const GptOptions& options) {
     if (run.stopped()) return run.finish("");
     if (run.rank() == 0 && !options.save.empty()) save_file(options.save, *net, words);
     if (run.rank() == 0 && options.sample > 0 && options.evaluate.empty())
-        std::printf("--- sample%s\n---\n",
-                    trainer.sample(start.text.vocabulary(), start.shape.context).c_str());
+        std::printf(
+            "--- sample%s\n---\n",
+            printable_text(trainer.sample(start.text.vocabulary(), start.shape.context)).c_str());
     char line[64];
     std::snprintf(line, sizeof line, "validation=%.9g", run.validation());
     return run.finish(line);
@@ -296,6 +299,10 @@ int train(const GptOptions& options) {
 int main(int argc, char** argv) {
     return run_program("gpt_torch", [&] {
         const auto options = or_throw(parse_gpt_options({argv + 1, argv + argc}, "gpt_torch"));
-        return options.help ? std::fputs(kGptHelp, stdout) < 0 : train(options);
+        try {
+            return options.help ? std::fputs(kGptHelp, stdout) < 0 : train(options);
+        } catch (const std::bad_alloc&) {
+            throw ModuleError(no_memory(options));
+        }
     });
 }

@@ -24,7 +24,8 @@ namespace {
 
 constexpr char kHelp[] = R"(mnist: trains a network on images of digits
 
-  --data FOLDER          MNIST's four IDX files, unpacked; without it digits are generated
+  --data FOLDER          MNIST's four IDX files, unpacked, or torchvision's folder with MNIST/raw;
+                         without it digits are generated
   --samples N            generated digits for training (8192)
   --epochs N             (3); or --steps N
   --batch N              samples per worker and step (32)
@@ -46,7 +47,7 @@ constexpr char kHelp[] = R"(mnist: trains a network on images of digits
 )";
 
 struct MnistOptions : RunOptions {
-    std::string data, save, evaluate;
+    std::string data, evaluate;
     std::int64_t samples = 8192, batch = 32;
     double rate = 0.02, warm_up = 0.5, momentum = 0.9;
     std::int64_t reference_batch = 32;
@@ -65,7 +66,6 @@ Result<MnistOptions> parse(const std::vector<std::string>& arguments) {
         {"--warm-up", number(&O::warm_up, 0, 1e6)},
         {"--momentum", number(&O::momentum, 0, 1)},
         {"--seed", number(&O::seed, 0, 1e15)},
-        {"--save", text(&O::save)},
         {"--evaluate", text(&O::evaluate)}};
     add_run_options(table);
     auto needs = common_needs<O>();
@@ -176,6 +176,8 @@ int train(const MnistOptions& options) {
     Digits digits = digits_of(options, options.evaluate.empty()),
            others = digits_of(options, false);
     const std::int64_t count = digits.size();
+    const std::string contents = checksum_of(std::as_bytes(std::span(digits.images))) +
+                                 checksum_of(std::as_bytes(std::span(digits.labels)));
     TrainingRun run(options, {count, options.seed}, std::move(stop));
     const torch::Device device(run.gpu() < 0 ? "cpu" : "cuda:" + std::to_string(run.gpu()));
     const Data data(std::move(digits), device), test(std::move(others), device);
@@ -184,7 +186,8 @@ int train(const MnistOptions& options) {
     net->to(device);
     torch::optim::SGD optimizer(net->parameters(),
                                 torch::optim::SGDOptions(0.1).momentum(options.momentum));
-    run.begin(*net, optimizer, {{"--seed", std::to_string(options.seed)}},
+    run.begin(*net, optimizer,
+              {{"--seed", std::to_string(options.seed)}, {"set of digits", contents}},
               [&] { return score(*net, test, run.rank(), run.world()).loss; });
     if (!options.evaluate.empty()) {
         load_file(options.evaluate, *net);

@@ -1,13 +1,14 @@
 // The steps around a training step.
 #include "examples/torch/training_run.h"
 
+#include <malloc.h>
 #include <signal.h>
 
-#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
-#include <fstream>
 
+#include "examples/output_files.h"
 #include "trainer/gpu/gpu.h"
 #include "trainer/snapshot/durable_file.h"
 #include "trainer/torch/torch_group.h"
@@ -26,6 +27,16 @@ double seconds_now() {
         .count();
 }
 
+// A mean that all ranks have, so all of them end here. No snapshot is written after it.
+double finite(const WeightedMean& mean, const char* of, std::int64_t step) {
+    const double value = mean.mean().value_or(0);
+    if (!std::isfinite(value))
+        throw ModuleError({ErrorCode::malformed, std::string(of) + " at step " +
+                                                     std::to_string(step) +
+                                                     " is not a finite number; try a lower --lr"});
+    return value;
+}
+
 double seconds(std::chrono::nanoseconds time) {
     return std::chrono::duration<double>(time).count();
 }
@@ -33,6 +44,7 @@ double seconds(std::chrono::nanoseconds time) {
 Context context_for(const RunOptions& options) {
     auto context = or_throw(Context::from_environment());
     or_throw(check_crash_rank(options, context));
+    or_throw(check_outputs(context, options.save, options.metrics));
     return context;
 }
 
@@ -41,6 +53,32 @@ Context context_for(const RunOptions& options) {
 void print(const std::string& line) {
     std::printf("%s\n", line.c_str());
     std::fflush(stdout);
+}
+
+// A step frees what it allocated. glibc would give most of that back to the kernel, and each page
+// of it be mapped and cleared again in the next step: up to a tenth of a step's time. With these
+// limits the process keeps it. Python's processes have a fuller heap, of which glibc gives back
+// less.
+void keep_freed_memory() {
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the greatest that mallopt(3) allows
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+#endif
+}
+
+// Whether the settings with which a snapshot was written are those of this training. An option is
+// told with its values; the others are checksums and the like.
+Result<void> check_words(const Metadata& saved, const Metadata& words, const std::string& program) {
+    for (const auto& [key, value] : words) {
+        const auto it = saved.find(key);
+        if (it == saved.end())
+            return usage_error(program + " has not written it: it lacks \"" + key + "\"");
+        if (it->second == value) continue;
+        const bool option = key.starts_with("--");
+        return usage_error("it was written with " +
+                           (option ? key + " " + it->second + ", not " + value : "another " + key));
+    }
+    return {};
 }
 
 std::int64_t number_in(const Metadata& words, const char* key) {
@@ -68,7 +106,8 @@ void TrainingRun::begin(torch::nn::Module& module, torch::optim::Optimizer& opti
     words_ = words;
     validate_ = std::move(validate);
     if (!options_.snapshot_dir.empty()) resume(words);
-    told_at_ = logged_at_ = seconds_now();
+    told_at_ = seconds_now();
+    line_clock_.begin(told_at_);
     report();
 }
 
@@ -87,15 +126,14 @@ void TrainingRun::resume(const Metadata& words) {
     writer_ = or_throw(SnapshotWriter::make(context_, *store_, std::move(folder), options));
     if (!snapshot) return;
     const auto& manifest = snapshot->manifest;
-    for (const auto& [key, value] : words) {
-        const auto saved = manifest.metadata.find(key);
-        if (saved == manifest.metadata.end() || saved->second != value)
-            throw ModuleError(
-                usage_error("snapshot " + manifest.name.stem() + " was written with " + key + " " +
-                            (saved == manifest.metadata.end() ? "unset" : saved->second) +
-                            ", not " + value + "; use another --snapshot-dir"));
-    }
-    or_throw(restore(snapshot->content, *module_, optimizer_));
+    const auto check = [&](const Result<void>& done) {
+        if (!done)
+            throw ModuleError(usage_error("snapshot " + manifest.name.stem() + ": " +
+                                          done.error().sentence() +
+                                          "; use another --snapshot-dir"));
+    };
+    check(check_words(manifest.metadata, words, options_.program));
+    check(restore(snapshot->content, *module_, optimizer_));
     or_throw(sampler_.resume(
         {number_in(manifest.metadata, "epoch"), number_in(manifest.metadata, "consumed")}));
     step_ = saved_ = manifest.name.step;
@@ -142,7 +180,10 @@ void TrainingRun::end_step(double loss, double samples, const ReduceTimes& times
     if (last || step_ % options_.log_every == 0) log_step();
     if (last || over) tell_figures();
     if (asked.snapshot > 0) snapshot_.begun(asked.snapshot);
-    if (saves) save();
+    if (saves) {
+        (void)finite(or_throw(mean_over_ranks(*group_, recent_)), "the loss", step_);
+        save();
+    }
     // The last snapshot must be on disk before the process ends.
     if (writer_ && last) or_throw(writer_->wait());
     report();
@@ -167,43 +208,43 @@ void TrainingRun::save() {
 // A line of progress: the mean loss over all ranks since the last line.
 void TrainingRun::log_step() {
     const auto mean = or_throw(mean_over_ranks(*group_, recent_));
+    const double loss = finite(mean, "the loss", step_);
     recent_ = {};
-    const double now = seconds_now();
+    const double trained = line_clock_.lap(seconds_now());
     char line[96];
     std::snprintf(line, sizeof line, "step=%lld loss=%.9f samples/s=%.0f",
-                  static_cast<long long>(step_), mean.mean().value_or(0),
-                  mean.weight() / std::max(now - logged_at_, 1e-9));
+                  static_cast<long long>(step_), loss, mean.weight() / trained);
     if (context_.is_first()) print(line);
-    logged_at_ = now;
 }
 
 double TrainingRun::validation() {
-    return or_throw(mean_over_ranks(*group_, validate_())).mean().value_or(0);
+    return finite(or_throw(mean_over_ranks(*group_, validate_())), "the validation", step_);
 }
 
 // The figures of all ranks since the last call. Times are those of the slowest rank, because the
 // others wait for it.
 void TrainingRun::tell_figures() {
+    const double begun = seconds_now();
     const auto trained = or_throw(mean_over_ranks(*group_, loss_));
-    double slowest[] = {figures_.communication, figures_.waited, seconds_now() - told_at_};
+    double slowest[] = {figures_.communication, figures_.waited, begun - told_at_};
     or_throw(group_->all_reduce_values(slowest, ReduceOp::max));
     figures_.validation = validation();
     figures_.epoch = sampler_.position().epoch;
     figures_.step = step_;
     figures_.world = world();
-    figures_.loss = trained.mean().value_or(0);
+    figures_.loss = finite(trained, "the loss", step_);
     figures_.samples = trained.weight();
     figures_.communication = slowest[0];
     figures_.waited = slowest[1];
     figures_.seconds = slowest[2];
     if (context_.is_first()) {
         print(line_of(figures_));
-        if (!options_.metrics.empty())
-            std::ofstream(options_.metrics, std::ios::app) << json_of(figures_) << "\n";
+        add_metrics(options_.program, options_.metrics, json_of(figures_));
     }
     figures_ = {};
     loss_ = {};
-    told_at_ = logged_at_ = seconds_now();
+    told_at_ = seconds_now();
+    line_clock_.leave_out(told_at_ - begun);
 }
 
 // Tells the launcher the step and the newest snapshot: our own newest, else the one that was
@@ -267,6 +308,7 @@ void save_file(const std::string& path, const torch::nn::Module& module, Metadat
 }
 
 int run_program(const std::string& program, const std::function<int()>& body) {
+    keep_freed_memory();
     Error error;
     try {
         return body();

@@ -17,6 +17,7 @@
 #include <memory>
 #include <string>
 
+#include "examples/line_clock.h"
 #include "examples/option_table.h"
 #include "trainer/group/process_group.h"
 #include "trainer/snapshot/snapshot_writer.h"
@@ -39,6 +40,7 @@ struct RunOptions {
     int snapshot_keep = 3;
     std::int64_t log_every = 10;
     std::string metrics;  // file for JSON lines, for plot.py; empty: none
+    std::string save;     // file for the trained network, which the program writes; empty: none
     std::int64_t timeout_s = 300;
     ddprun::trainer::Backend backend = ddprun::trainer::Backend::gloo;
     std::int64_t crash_at_step = -1;  // in the first generation, to try the restart; -1: never
@@ -127,7 +129,8 @@ class TrainingRun {
     bool stopped_ = false;
     ddprun::trainer::WeightedMean loss_, recent_;  // since the last figures, since the last line
     ddprun::trainer::EpochFigures figures_;
-    double told_at_ = 0, logged_at_ = 0;  // when these two were printed
+    double told_at_ = 0;    // when the last figures were
+    LineClock line_clock_;  // of the last line
 };
 
 // Adds the options of RunOptions to a program's table, whose options are derived from it.
@@ -146,6 +149,7 @@ void add_run_options(std::map<std::string, Setter<Options>>& table) {
     add("--snapshot-keep", number(&O::snapshot_keep, 1, 1e6));
     add("--log-every", number(&O::log_every, 1, 1e15));
     add("--metrics", text(&O::metrics));
+    add("--save", text(&O::save));
     add("--timeout", number(&O::timeout_s, 1, 1e6));
     add("--backend", word(&O::backend, std::map<std::string, ddprun::trainer::Backend>{
                                            {"gloo", ddprun::trainer::Backend::gloo},

@@ -13,6 +13,7 @@
 #include "base/system/boot_clock.h"
 #include "base/system/random_bytes.h"
 #include "launcher/ctl/recorded_status.h"
+#include "launcher/ctl/say.h"
 #include "launcher/ctl/survey.h"
 #include "launcher/options/option_values.h"
 
@@ -22,6 +23,10 @@ namespace {
 constexpr std::size_t kMembersAsked = 16;
 constexpr std::chrono::milliseconds kAskAgain{200};
 constexpr Duration kOneCall = std::chrono::seconds{10};
+// A job that is found by its ledger may record its end, or a next leader may begin to listen, just
+// now. At an address that the user has given, a refusal is the answer.
+constexpr Duration kNobodyListens = std::chrono::seconds{2};
+constexpr Duration kTellOfWaiting = std::chrono::seconds{2};
 
 // The name service needs shared libraries, which a static program does not have.
 std::string own_name() {
@@ -189,7 +194,7 @@ namespace {
 
 // What to do where nobody answers at all.
 Error with_advice(const Error& why) {
-    if (why.code() != ErrorCode::unavailable) return why;
+    if (why.code() != ErrorCode::unavailable && why.code() != ErrorCode::closed) return why;
     return {why.code(),
             why.sentence() +
                 ": its ddprun has ended without recording it, or cannot be reached from "
@@ -212,8 +217,26 @@ Result<> AskedJob::connect_once(Duration limit) {
     return {};
 }
 
+// Whether a leader may answer soon where nobody did. `begun`: the first try.
+bool AskedJob::may_come(const Error& why, Time begun) const {
+    if (why.code() == ErrorCode::timed_out || why.code() == ErrorCode::unavailable) return true;
+    if (why.code() != ErrorCode::closed) return false;
+    if (has_answered_) return true;
+    if (!job_.has_ledger()) return false;
+    const bool all_were_asked = job_.newest->assignment.members.size() <= nodes_of(job_).size();
+    return !all_were_asked || boot_now() < begun + kNobodyListens;
+}
+
+void AskedJob::tell_waiting(const Error& why, Time begun, Time until) {
+    const Time now = boot_now();
+    if (has_told_of_waiting_ || now < begun + kTellOfWaiting || now >= until) return;
+    has_told_of_waiting_ = true;
+    say(why.sentence() + "; asking again for up to " +
+        to_text(std::chrono::ceil<std::chrono::seconds>(until - now)));
+}
+
 Result<AskedJob::Stub*> AskedJob::connect(Duration patience, NobodyLeads then) {
-    const Time until = boot_now() + patience;
+    const Time begun = boot_now(), until = begun + patience;
     while (!connection_) {
         const auto connected = connect_once(std::max<Duration>(until - boot_now(), kAskAgain));
         if (connected) break;
@@ -222,10 +245,12 @@ Result<AskedJob::Stub*> AskedJob::connect(Duration patience, NobodyLeads then) {
         if (nobody_leads && then == NobodyLeads::tell) return why;
         if (nobody_leads && boot_now() >= until)
             return Error(ErrorCode::unavailable, "nobody leads now: " + why.sentence());
-        if ((!nobody_leads && why.code() != ErrorCode::unavailable) || boot_now() >= until)
-            return why;
+        if (!may_come(why, begun) || boot_now() >= until) return why;
+        tell_waiting(why, begun, until);
         drop();
     }
+    has_answered_ = true;
+    has_told_of_waiting_ = false;
     return &connection_->stub();
 }
 
@@ -239,7 +264,7 @@ Result<> AskedJob::ask(const Ask& asked, Duration patience) {
 }
 
 Result<> AskedJob::ask(const Ask& ask, Duration patience, NobodyLeads then) {
-    const Time until = boot_now() + patience;
+    const Time begun = boot_now(), until = begun + patience;
     for (;;) {
         const auto stub = connect(std::max<Duration>(until - boot_now(), Duration{0}), then);
         if (!stub) return stub.error();
@@ -249,6 +274,7 @@ Result<> AskedJob::ask(const Ask& ask, Duration patience, NobodyLeads then) {
         const grpc::Status status = ask(**stub, context);
         if (status.ok()) return {};
         if (!passes(status) || boot_now() >= until) return to_error(status);
+        tell_waiting(to_error(status), begun, until);
         drop();
     }
 }

@@ -3,7 +3,8 @@
 // no leader answers, because one was just lost, the ledger is read and asked again: every request
 // of proto/control.proto can be repeated. It is always the same job that is asked, also if another
 // one begins in the same folder. Who only looks is told that nobody leads now, and does not wait
-// (look()).
+// (look()). Where nobody listens from the beginning, nobody waits. Who waits for longer than a
+// moment says so on standard error, once until there is an answer.
 //
 // Thread: blocks its caller.
 #pragma once
@@ -30,8 +31,8 @@ class AskedJob {
     static Result<AskedJob> find(const CtlCall& call);
 
     // Possible errors: not_found (the job has ended, has no such node, or does not do it; the
-    // sentence says why), unavailable (nobody answers within `patience`), refused (the secret),
-    // usage.
+    // sentence says why), unavailable (nobody answers within `patience`), closed (nobody has
+    // answered this object yet, and nobody listens: no waiting helps), refused (the secret), usage.
     Result<> ask(const Ask& ask, Duration patience);
     Result<control::StatusReply> status(Duration patience);
     // The same. While nodes of the job answer and none of them leads, it is what the ledger tells
@@ -48,7 +49,7 @@ class AskedJob {
     // unavailable.
     Result<> look_again();
     // Connects to one node of the job, whether it leads or not, for its service Workers. Possible
-    // errors: unavailable, refused (the secret).
+    // errors: unavailable, closed (the node does not listen), refused (the secret).
     using Connection = std::unique_ptr<rendezvous::OperatorConnection>;
     Result<Connection> connect_to(const rendezvous::CallTarget& node, Duration limit) const;
 
@@ -59,6 +60,8 @@ class AskedJob {
     AskedJob() = default;
     Result<> ask(const Ask& ask, Duration patience, NobodyLeads then);
     Result<> read_ledger();
+    bool may_come(const Error& why, Time begun) const;
+    void tell_waiting(const Error& why, Time begun, Time until);
     rendezvous::OperatorConnection::Target target(std::vector<rendezvous::CallTarget> nodes) const;
     Result<> connect_once(Duration limit);
 
@@ -66,6 +69,8 @@ class AskedJob {
     std::string by_;
     FoundJob job_;
     std::unique_ptr<rendezvous::OperatorConnection> connection_;
+    bool has_answered_ = false;         // a leader, to this object
+    bool has_told_of_waiting_ = false;  // since the last answer
 };
 
 // The job and step of Slurm in which this program runs.

@@ -11,7 +11,6 @@
 #include <cstring>
 #include <thread>
 
-#include "base/printable.h"
 #include "base/release.h"
 #include "base/system/out_of_resources.h"
 #include "base/system/print_text.h"
@@ -22,6 +21,7 @@
 #include "launcher/ctl/forget_rule.h"
 #include "launcher/ctl/history_text.h"
 #include "launcher/ctl/jobs_text.h"
+#include "launcher/ctl/say.h"
 #include "launcher/ctl/survey.h"
 #include "launcher/ctl/worker_commands.h"
 #include "launcher/page/page_commands.h"
@@ -33,7 +33,7 @@ using namespace ddprun;
 using launcher::CtlCall;
 
 int fail(const Error& error) {
-    std::fprintf(stderr, "ddpctl: %s\n", printable(error.sentence()).c_str());
+    launcher::say(error.sentence());
     return launcher::ctl_exit_code(error);
 }
 
@@ -186,9 +186,7 @@ int run_logs(const CtlCall& call) {
         code = print(text);
         return code == 0 && std::ferror(stdout) == 0;  // a reader that has gone is no error
     };
-    sink.say = [](const std::string& sentence) {
-        std::fprintf(stderr, "ddpctl: %s\n", printable(sentence).c_str());
-    };
+    sink.say = launcher::say;
     sink.is_terminal = ::isatty(STDOUT_FILENO) == 1;
     const auto told = launcher::ask_logs(call, sink);
     return told ? code : fail_asked(told.error());

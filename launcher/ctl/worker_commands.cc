@@ -100,10 +100,11 @@ Error error_of(const Place& place, const grpc::Status& status) {
 
 Result<AskedJob::Connection> connect(const AskedJob& job, const Place& place, Duration limit) {
     auto connection = job.connect_to(place.at, std::min(limit, kOneNode));
-    if (!connection)
-        return Error(connection.error().code(),
-                     place.node + " does not answer: " + connection.error().sentence());
-    return connection;
+    if (connection) return connection;
+    // Its ddprun may be started again: the leader answers, and knows the node.
+    const ErrorCode code = connection.error().code();
+    return Error(code == ErrorCode::closed ? ErrorCode::unavailable : code,
+                 place.node + " does not answer: " + connection.error().sentence());
 }
 
 bool may_pass(const Error& error) { return error.code() == ErrorCode::unavailable; }

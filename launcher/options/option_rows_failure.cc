@@ -47,7 +47,8 @@ constexpr OptionRow kFailure[] = {
      .help =
          "How often the whole job may restart after workers fail. auto: 3 times, but not before "
          "all workers have met in the store, or have run for 10 s without it, because a failure "
-         "before that points to a bug in the script",
+         "before that points to a bug in the script; and not after exit code 2 (a wrong argument, "
+         "ranks that differ) without progress",
      .differs = "0, and each node counts its own restarts",
      .set = into<&Options::max_restarts, read_restart_limit>},
     {.name = "crash-loop",

@@ -95,7 +95,7 @@ void add_generation(Page& page, const PageView& view) {
                    told ? told->restarts() : made->restarts);
 }
 
-// Sums over the nodes that are connected; a node that comes again begins anew.
+// Sums over all nodes that this leader has heard. They grow until another node leads.
 void add_usage(Page& page, const control::Usage& usage) {
     page.one_gauge("ddprun_leader_memory_bytes", "Resident memory of the leader's ddprun.",
                    static_cast<double>(usage.leader_memory()));

@@ -3,7 +3,8 @@
 
 namespace ddprun::launcher {
 
-void make_check_plan(Plan& plan, const Options& options, const std::vector<std::string>& words) {
+void make_check_plan(Plan& plan, const Options& options, const std::string& program,
+                     const std::vector<std::string>& words) {
     plan.check = true;
     plan.limits.min_nodes = 1;  // the nodes that came report the missing ones
     plan.limits.times.last_call = options.last_call.value_or(kCheckMeeting);
@@ -33,7 +34,7 @@ void make_check_plan(Plan& plan, const Options& options, const std::vector<std::
     plan.recorders = {};
     plan.verbosity = options.verbosity > 0 ? 1 : -1;
     plan.program = {.python = false, .display = "--check"};
-    plan.workers.argv = {"/proc/self/exe", kCheckArgument};
+    plan.workers.argv = {program, kCheckArgument};
     plan.workers.argv.insert(plan.workers.argv.end(), words.begin(), words.end());
     plan.workers.first_argument = plan.workers.argv.size();  // no ${local_rank} in them
     plan.workers.collapse_dollars = false;

@@ -21,6 +21,8 @@ inline constexpr int kCheckWrong = kUnavailableCode;
 // A node that has not come by then counts as missing. An option of the user overrides it.
 constexpr Duration kCheckMeeting = std::chrono::seconds{20};
 
-void make_check_plan(Plan& plan, const Options& options, const std::vector<std::string>& words);
+// `program`: the path of ddprun itself.
+void make_check_plan(Plan& plan, const Options& options, const std::string& program,
+                     const std::vector<std::string>& words);
 
 }  // namespace ddprun::launcher

@@ -111,6 +111,7 @@ struct OperatorConnection::State {
     std::vector<std::unique_ptr<Call>> calls;
     std::vector<std::string> not_reached, said;  // why each call came to nothing
     int refusals = 0;
+    bool was_silent = false;            // one did not answer in its time
     bool is_answered = false;           // by a node of the job that does not lead
     bool knows_no_leader = false;       // one of these
     std::optional<tcp::socket> socket;  // of a leader that has proved itself
@@ -179,6 +180,8 @@ Error OperatorConnection::State::why_nobody() const {
         refusals > 0 &&
         (target.one_node || (not_reached.empty() && refusals == static_cast<int>(said.size())));
     if (only_refusals) return {ErrorCode::refused, all};
+    const bool is_known = silent_ones.size() == not_reached.size() && said.empty() && !was_silent;
+    if (is_known && !not_reached.empty()) return {ErrorCode::closed, all};
     return {ErrorCode::unavailable, !all.empty()           ? all
                                     : target.nodes.empty() ? "no node of this job is known"
                                                            : "there was no time to ask"};
@@ -236,6 +239,7 @@ asio::awaitable<void> OperatorConnection::State::try_node(Call& call, CallTarget
     if (!addresses && !node.if_unknown.empty())
         addresses = co_await resolve(node.if_unknown, left(kOneNode));
     if (!addresses) {
+        was_silent |= addresses.error().code() != ErrorCode::not_found;
         unreached(node, addresses.error().sentence());
         co_return;
     }
@@ -252,6 +256,7 @@ asio::awaitable<void> OperatorConnection::State::try_node(Call& call, CallTarget
         co_await to->async_connect({address, node.port},
                                    asio::redirect_error(asio::use_awaitable, error));
         timer.cancel();
+        was_silent |= !to->is_open();
         if (error || !to->is_open())
             unreached(node, to->is_open() ? error.message() : "no answer");
         else
@@ -282,7 +287,7 @@ asio::awaitable<void> OperatorConnection::State::ask(Call& call, tcp::socket to,
         co_await call.changed.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
     }
     if (!call.settled) {
-        call.settled = true;
+        call.settled = was_silent = true;
         unreached(node, "no answer");
     }
     if (call.link != link) call.link->drop();

@@ -36,8 +36,10 @@ class OperatorConnection {
         bool one_node = false;          // `nodes` are addresses of one node, not all reachable
     };
     // Possible errors: unavailable (no node of the job answers; the sentence has each one's
-    // reason), timed_out (nodes of the job answer, and none of them leads now), refused (all that
-    // answer refuse, or do not prove themselves: it is the secret).
+    // reason), closed (the same, and no waiting is needed to know it: each address refuses the
+    // connection or cannot be reached, or the host is unknown), timed_out (nodes of the job answer,
+    // and none of them leads now), refused (all that answer refuse, or do not prove themselves: it
+    // is the secret).
     static Result<std::unique_ptr<OperatorConnection>> open(Target target, Duration limit);
     ~OperatorConnection();
     OperatorConnection(const OperatorConnection&) = delete;

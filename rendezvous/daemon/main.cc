@@ -150,6 +150,7 @@ int run(const DaemonOptions& options, IdentityConfig identity, LedgerAccessPoint
         store_options.log = info;
         // A closed acceptor: the endpoint accepts, and passes connections on.
         store.emplace(tcp::acceptor(loop), std::move(store_options));
+        store->sockets().follow(loop.get_executor());
     }
     std::optional<Endpoint> endpoint;
     endpoint.emplace(loop, std::move(*acceptor), services(jobs, store), say, Endpoint::Patience{});

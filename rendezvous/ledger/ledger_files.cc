@@ -49,8 +49,15 @@ Error cannot_use(const std::string& folder, int code) {
 
 Result<OpenFolder> open_folder(const std::string& path) {
     // O_PATH: the descriptor is only a base for openat(), so no permission to read is needed.
-    File file(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (file.get() < 0) return cannot_use(path, errno);
+    constexpr int kFlags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+    int opened = ::open(path.c_str(), kFlags | O_NOFOLLOW);
+    if (opened < 0 && errno == ENOTDIR) {
+        if (auto ours = check_link(path); !ours) return ours.error();
+        opened = ::open(path.c_str(), kFlags);
+    }
+    const int code = errno;
+    File file(opened);
+    if (file.get() < 0) return cannot_use(path, code);
     if (auto ours = check_owner(file.get(), file.get(), "ledger folder " + path); !ours)
         return ours.error();
     return OpenFolder{path, std::move(file)};

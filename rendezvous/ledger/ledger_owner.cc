@@ -55,6 +55,15 @@ Result<> check_owner(int folder, int file, const std::string& what) {
     return {};
 }
 
+Result<> check_link(const std::string& folder) {
+    struct stat status {};
+    if (::lstat(folder.c_str(), &status) != 0 || !S_ISLNK(status.st_mode) ||
+        status.st_uid == ::geteuid())
+        return {};
+    return not_ours("ledger folder " + folder,
+                    "is a link of user " + std::to_string(status.st_uid));
+}
+
 Result<> make_folder(const std::string& folder) {
     // The parents first. A umask cannot widen 0700, and the group of a setgid parent gets nothing.
     for (std::size_t end = 0; end != std::string::npos;) {
@@ -67,7 +76,8 @@ Result<> make_folder(const std::string& folder) {
         if (end == std::string::npos || !std::filesystem::is_directory(part, ignored))
             return cannot_use("ledger folder " + folder, code);
     }
-    const UniqueFd file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    // Not through a link: who made it would choose which folder of ours is closed to others.
+    const UniqueFd file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     struct stat status {};
     if (file && ::fstat(file.get(), &status) == 0 && status.st_uid == ::geteuid() &&
         (status.st_mode & kOthersWrite) != 0)

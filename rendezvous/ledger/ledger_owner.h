@@ -15,6 +15,10 @@ namespace ddprun::rendezvous {
 // the folder, `what` names the file in the sentence: "ledger folder /home/u/.ddprun/7.0".
 Result<> check_owner(int folder, int file, const std::string& what);
 
+// Checks a link in place of a folder: where others may write, theirs could lead to any folder of
+// ours, such as the ledger of another job. What is no link passes.
+Result<> check_link(const std::string& folder);
+
 // Makes the folder and its parents where they are missing, all with mode 0700. If our own folder
 // exists and others may write in it, their permission is taken away.
 Result<> make_folder(const std::string& folder);

@@ -265,6 +265,8 @@ struct MachineState {
     int nodes_without(const std::string& host) const;
     bool is_known(const std::string& host) const;
     std::string parked(const NodeId& node) const;
+    const NodeState* has_its_rank(const NodeState& spare) const;
+    std::string one_rank(const NodeState& spare, const NodeState& member) const;
 
     // status.cc: how the job stands
     void break_silence(Time now);

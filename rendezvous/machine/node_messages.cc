@@ -56,8 +56,8 @@ void MachineState::on_hello(Session session, const Hello& hello) {
         return refuse(session, "node " + hello.node.name + " cannot join: this job has one node");
     if (hello.version != config.version)
         return refuse(session, "node " + hello.node.name + " runs ddprun " + hello.version +
-                                   "; this is ddprun " + config.version +
-                                   "; use the same version on all nodes");
+                                   "; the rendezvous on " + config.self.name + " runs ddprun " +
+                                   config.version + "; use the same version on all nodes");
     if (hello.requeue != config.requeue)
         return refuse(session, "node " + hello.node.name + " belongs to restart " +
                                    std::to_string(hello.requeue) + " of the job; this is restart " +
@@ -95,6 +95,7 @@ void MachineState::on_join(Time now, Session session, const Join& join) {
     if (active.job != 0 && join.job != 0 && join.job != active.job)
         return refuse(session, of_another_job(*node));
     node->joined = true;
+    node->came = now;
     late.look_anew();
     gathering.somebody_came();
     node->offer = join.offer;
@@ -133,6 +134,8 @@ void MachineState::on_beat(Time now, Session session, const Beat& beat) {
     if ((!was_back && is_back(*node)) || (!was_candidate && candidate(now, *node)))
         gathering.somebody_came();
     if (phase == Phase::closed) return;
+    if (const NodeState* member = has_its_rank(*node))
+        return refuse(session, one_rank(*node, *member));
     const EntryNumber known = claim.entry();
     if (beat.seen > known && phase == Phase::gathering && !ledger.waits())
         ask_ledger(now, ReadLedger{EntryNumber{known.value + 1}});  // ours is out of date

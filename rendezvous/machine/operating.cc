@@ -5,6 +5,7 @@
 
 #include "base/overload.h"
 #include "rendezvous/machine/machine_state.h"
+#include "rendezvous/model/durations.h"
 #include "rendezvous/model/node_name.h"
 #include "rendezvous/model/operator_stop.h"
 #include "rendezvous/rules/late_joiner.h"
@@ -186,6 +187,29 @@ std::string MachineState::parked(const NodeId& node) const {
     if (record.is_drained(node.name))
         return "an operator has taken this node out; it waits for the end of the job";
     return parked_sentence(static_cast<int>(held()->assignment.members.size()), limits());
+}
+
+// A member with the --node-rank of a spare, if no place is free and both go on. The spare would
+// wait for the end of a job that is not its own. A member whose process was started again is silent
+// soon.
+const NodeState* MachineState::has_its_rank(const NodeState& spare) const {
+    if (!holding() || !spare.offer.node_rank || held()->lease.has(spare.id)) return nullptr;
+    const std::vector<Member>& members = held()->assignment.members;
+    if (static_cast<int>(members.size()) < limits().max_nodes) return nullptr;
+    for (const Member& member : members) {
+        const NodeState* other = roster.find(member.node);
+        const bool goes_on = other && other->connected() &&
+                             other->beat_came >= spare.came + share(lease(), kNodeSilent);
+        if (goes_on && member.offer.node_rank == spare.offer.node_rank) return other;
+    }
+    return nullptr;
+}
+
+std::string MachineState::one_rank(const NodeState& spare, const NodeState& member) const {
+    return "node " + spare.id.name + " has --node-rank=" + std::to_string(*spare.offer.node_rank) +
+           ", as has node " + member.id.name +
+           ", which runs; two jobs need two ports, or each its own "
+           "--rdzv-id; a spare has no --node-rank";
 }
 
 }  // namespace ddprun::rendezvous

@@ -51,7 +51,12 @@ JobStatus MachineState::status(Time now) const {
     }
     for (const auto& [id, node] : roster.nodes()) {
         if (node.beat.running == newest()) job.step = std::max(job.step, node.beat.step);
-        if (node.connected()) job.usage.add(node.beat.usage);
+        if (node.connected()) {
+            job.usage.add(node.beat.usage);
+        } else {  // a sum never falls because a node has left
+            job.usage.log_bytes += node.beat.usage.log_bytes;
+            job.usage.store_operations += node.beat.usage.store_operations;
+        }
     }
     job.snapshot = facts.snapshot();
     job.nodes = node_states();

@@ -15,7 +15,7 @@ struct Usage {
     bool operator==(const Usage&) const = default;
 };
 
-// Of all nodes that are connected.
+// Of the nodes that are connected; sums also of those that have left while this leader leads.
 struct JobUsage {
     std::int64_t leader_memory = 0, largest_memory = 0;  // the leader's, and that of any node
     std::int64_t log_bytes = 0, store_operations = 0, store_waiters = 0;

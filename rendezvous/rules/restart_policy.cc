@@ -2,6 +2,8 @@
 // (restart_policy.h).
 #include "rendezvous/rules/restart_policy.h"
 
+#include "base/exit_code.h"
+
 namespace ddprun::rendezvous {
 
 std::string cause_key(const WorkerOutcome& failure) {
@@ -22,6 +24,11 @@ RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& fai
     history.in_a_row = progressed ? 0 : cause == history.last_cause ? history.in_a_row + 1 : 1;
     history.last_cause = progressed ? "" : cause;
 
+    // What never ran lacked something of its host: descriptors, memory, permission.
+    if (automatic && !history.met && failure.pid == 0 && failure.exit_code == kCannotRunCode)
+        return {false,
+                "no restart: a worker could not be started at all; see its meaning above "
+                "(--max-restarts=N restarts it anyway)"};
     // Before the workers have met, a program runs its own first lines only. What fails there is
     // most likely a bug, and restarts would only hide its error.
     if (automatic && !history.met)
@@ -29,6 +36,12 @@ RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& fai
                 "no restart: the workers had not all met yet, so the program itself is likely at "
                 "fault, such as an import, an argument or a missing file (--max-restarts=N "
                 "restarts it anyway)"};
+    // The trainer library ends so where the ranks differ in what must be equal, and programs whose
+    // command line is wrong. After progress it was right, and what is wrong now may pass.
+    if (automatic && !progressed && failure.exit_code == kUsageCode)
+        return {false,
+                "no restart: exit code 2 says that the program or its arguments must be changed "
+                "(--max-restarts=N restarts it anyway)"};
     if (limits.crash_loop > 0 && history.in_a_row >= limits.crash_loop)
         return {false, "crash loop: " + std::to_string(history.in_a_row) +
                            " generations in a row failed with the same cause and without progress "

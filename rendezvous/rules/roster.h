@@ -30,6 +30,7 @@ struct NodeState {
     NodeId id;
     std::optional<Session> session;  // none: its connection is gone
     bool joined = false;             // on this connection
+    Time came = kLongAgo;            // when it joined on this connection
     Offer offer;
     Beat beat;                  // newest on this connection
     Time beat_came = kLongAgo;  // or the one of the connection before

@@ -134,7 +134,8 @@ void Gate::State::ask(Id id, const Opening& opening, const Result<OwnSecret>& ow
     if (opening.scheme != kIdentityScheme || opening.nonce.size() != kNonceSize)
         return refuse(id, "node " + hello->node.name + " runs ddprun " + hello->version +
                               " with identity scheme " + std::to_string(opening.scheme) +
-                              "; this node has scheme " + std::to_string(kIdentityScheme) +
+                              "; the rendezvous on " + config.self.name + " has scheme " +
+                              std::to_string(kIdentityScheme) +
                               "; use the same version on all nodes");
     caller.secret = own->secret;
     // Both nonces and both identities go into the proofs, so a proof is worth nothing on another

@@ -1,5 +1,6 @@
 // Requests and replies to bytes: the encoding half of protocol.h.
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "rendezvous/store/dialects.h"
@@ -22,6 +23,17 @@ std::uint8_t code_of(Operation operation, Dialect dialect) {
     const Operation* found = std::find(begin, end, operation);
     DDPRUN_CHECK(found != end, "the operation does not exist in this dialect");
     return static_cast<std::uint8_t>(found - begin);
+}
+
+// The wire format is little endian on every machine; on most of them this is one store.
+template <typename Number>
+void put_little_endian(std::string& out, Number number) {
+    std::array<char, sizeof number> bytes{};
+    for (char& byte : bytes) {
+        byte = static_cast<char>(number);
+        number >>= 8;
+    }
+    out.append(bytes.data(), bytes.size());
 }
 
 }  // namespace
@@ -89,14 +101,9 @@ Reply value_reply(ConnectionId to, const SharedValue& value) {
     return reply;
 }
 
-// Byte by byte: the wire format is little endian on every machine.
-void put_u32(std::string& out, std::uint32_t number) {
-    for (int shift = 0; shift < 32; shift += 8) out.push_back(static_cast<char>(number >> shift));
-}
+void put_u32(std::string& out, std::uint32_t number) { put_little_endian(out, number); }
 
-void put_u64(std::string& out, std::uint64_t number) {
-    for (int shift = 0; shift < 64; shift += 8) out.push_back(static_cast<char>(number >> shift));
-}
+void put_u64(std::string& out, std::uint64_t number) { put_little_endian(out, number); }
 
 void put_text(std::string& out, std::string_view text) {
     put_u64(out, text.size());

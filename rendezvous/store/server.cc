@@ -83,14 +83,23 @@ void Server::stop() {
     sessions_.clear();
 }
 
+bool Server::waits_for_time() const {
+    return door_.waiting() > 0 || std::any_of(accept_loops_.begin(), accept_loops_.end(),
+                                              [](const AcceptLoop& one) { return one.paused(); });
+}
+
 void Server::take(tcp::socket socket, const tcp::endpoint& peer) {
     if (has_room(peer)) door_.take(std::move(socket), peer);
 }
 
 void Server::admit(tcp::socket socket, const tcp::endpoint& peer) {
+    error_code error;
+    UniqueFd released(socket.release(error));
+    if (!released)
+        return log("the store closed the connection of " + name_of(peer) + ": " + error.message());
     ++last_id_.value;
     SessionOwner& owner = *this;
-    const auto session = std::make_shared<Session>(last_id_, std::move(socket), peer,
+    const auto session = std::make_shared<Session>(last_id_, std::move(released), peer,
                                                    options_.limits, options_.legacy, owner);
     sessions_.emplace(last_id_, session);
     session->start();

@@ -1,10 +1,14 @@
 // The worker store as a TCP server: accepts connections, gives their requests to KeyValues, sends
 // the replies.
 //
-// Thread: everything happens on the thread that runs the acceptor's io_context, callbacks too. Only
-// contacts(), last_request(), stop_timing(), operations() and waiters() may be called from any
-// thread. Construct, start(), stop() and destroy on that thread, or while it does not run. The
-// io_context must outlive the server.
+// Connections are accepted and asked for on the acceptors' io_context, and served in the turns of
+// sockets(). Whoever owns the server makes both run: with sockets().follow(), or in a thread like
+// store_thread.cc, where it is woken for either.
+//
+// Thread: everything happens on that one thread, callbacks too. Only contacts(), last_request(),
+// stop_timing(), operations() and waiters() may be called from any thread. Construct, start(),
+// stop() and destroy on that thread, or while it does not run. The io_context must outlive the
+// server.
 //
 // Garbage, slowness or death of one connection closes that connection and no other. Names of peers
 // are never looked up. A connection is never closed for being idle: workers are silent for days.
@@ -20,6 +24,7 @@
 #include <vector>
 
 #include "base/loop/accept_loop.h"
+#include "base/loop/ready_sockets.h"
 #include "base/time.h"
 #include "rendezvous/store/door/door.h"
 #include "rendezvous/store/key_values.h"
@@ -45,7 +50,8 @@ struct ServerOptions {
 class Server : private SessionOwner {
   public:
     using Acceptors = std::vector<boost::asio::ip::tcp::acceptor>;
-    // The acceptors, one at least and of one io_context, must be open, bound and listening.
+    // The acceptors, one at least and of one io_context, must be open, bound and listening. Throws
+    // std::system_error if there is no descriptor for sockets().
     Server(Acceptors acceptors, ServerOptions options);
     Server(boost::asio::ip::tcp::acceptor acceptor, ServerOptions options);
     ~Server();
@@ -58,6 +64,11 @@ class Server : private SessionOwner {
     void adopt(boost::asio::ip::tcp::socket socket);
     void stop();  // closes listening sockets and connections; the destructor does this, too
 
+    ReadySockets& sockets() override { return sockets_; }
+    // Whether something of the io_context waits for its time now: callers that are asked for, or
+    // the pause after an error of accept().
+    bool waits_for_time() const;
+
     // A member's answer to WhoMayEnter::ask.
     void owners_said(const OwnersSaid& said) { door_.owners_said(said); }
 
@@ -67,7 +78,7 @@ class Server : private SessionOwner {
     std::uint64_t contacts() const { return contacts_.load(std::memory_order_relaxed); }
     // The number of processes that have met here. A torch process adds 1 to the key kArrivalKey
     // once its store is connected, in 1.13 and in 2.x. Where nobody does so, each connection counts
-    // as a process. Loop thread only.
+    // as a process. Its own thread only.
     std::uint64_t processes() const { return arrivals_ > 0 ? arrivals_ : contacts(); }
     // When the last request came. Callable from any thread.
     Time last_request() const { return Time{Duration{last_request_.load()}}; }
@@ -103,6 +114,7 @@ class Server : private SessionOwner {
 
     ServerOptions options_;
     KeyValues key_values_;
+    ReadySockets sockets_;  // declared before the sessions, which leave it when they end
     std::unordered_map<ConnectionId, std::shared_ptr<Session>> sessions_;
     ConnectionId last_id_{0};
     std::atomic<std::uint64_t> contacts_{0};

@@ -1,17 +1,19 @@
 // Reading requests from one connection and writing its replies, without ever waiting for it.
 #include "rendezvous/store/session.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
 #include <algorithm>
 #include <array>
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/post.hpp>
+#include <cerrno>
 #include <new>
+#include <system_error>
 #include <utility>
 
 namespace ddprun::store {
-namespace asio = boost::asio;
-using boost::system::error_code;
-
 namespace {
 
 // Reads in a row from one connection, before the other connections get their turn.
@@ -27,19 +29,20 @@ constexpr std::size_t kBuffersAWrite = 32;
 constexpr std::size_t kJoinUpTo = 16 << 10;
 constexpr std::size_t kPiecesToKeep = 4;  // capacity that an idle session may keep
 
-bool would_block(const error_code& error) {
-    return error == asio::error::would_block || error == asio::error::try_again;
-}
+// Signals are blocked in the store's thread; in another they are nothing to end a connection for.
+bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 // Peers often leave without a good-bye: workers are killed.
-bool peer_left(const error_code& error) {
-    return error == asio::error::eof || error == asio::error::connection_reset ||
-           error == asio::error::broken_pipe;
+bool peer_left(int error) { return error == ECONNRESET || error == EPIPE; }
+
+void switch_on(int socket, int level, int option) {
+    const int on = 1;
+    (void)::setsockopt(socket, level, option, &on, sizeof on);  // it only improves a connection
 }
 
 }  // namespace
 
-Session::Session(ConnectionId id, asio::ip::tcp::socket socket, const asio::ip::tcp::endpoint& peer,
+Session::Session(ConnectionId id, UniqueFd socket, const boost::asio::ip::tcp::endpoint& peer,
                  const Limits& limits, Dialect legacy, SessionOwner& owner)
     : id_(id),
       socket_(std::move(socket)),
@@ -48,53 +51,57 @@ Session::Session(ConnectionId id, asio::ip::tcp::socket socket, const asio::ip::
       owner_(owner) {}
 
 void Session::start() {
-    error_code ignored;  // the options only improve a connection
-    socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+    switch_on(socket_.get(), IPPROTO_TCP, TCP_NODELAY);
     // Keep-alive finds peers whose host has died. Without it their connections would stay for ever.
-    socket_.set_option(asio::socket_base::keep_alive(true), ignored);
-    error_code error;
-    socket_.non_blocking(true, error);
-    if (error) return end("cannot be made non-blocking: " + error.message());
-    wait_readable();
+    switch_on(socket_.get(), SOL_SOCKET, SO_KEEPALIVE);
+    wait();
 }
 
-void Session::wait_readable() {
-    // A peer that does not take its replies is not read from, so it cannot cause more of them.
-    if (reading_ || closed() || peer_finished_ || queued_bytes_ > kPauseReadingAt) return;
-    reading_ = true;
-    socket_.async_wait(asio::socket_base::wait_read, [self = shared_from_this()](error_code error) {
-        self->reading_ = false;
-        if (error || self->closed()) return;
-        self->read();
-    });
+// A peer that does not take its replies is not read from, so it cannot cause more of them.
+bool Session::may_read() const {
+    return !later_ && !peer_finished_ && queued_bytes_ <= kPauseReadingAt && !closed();
+}
+
+// Tells the kernel what to wait for, where that has changed.
+void Session::wait() {
+    if (closed()) return;
+    const std::uint32_t events = (may_read() ? EPOLLIN : 0u) | (writing_ ? EPOLLOUT : 0u);
+    const std::error_code error = owner_.sockets().want(*this, socket_.get(), events);
+    if (error) end("cannot be waited for: " + error.message());
+}
+
+void Session::on_ready(bool readable, bool writable) {
+    const auto self = shared_from_this();  // it may end here
+    if (writable && std::exchange(writing_, false)) flush();
+    if (readable && may_read()) read();
 }
 
 void Session::read() {
     for (int i = 0; i < kReadsInARow; ++i) {
         if (!read_once()) break;
     }
-    wait_readable();
+    wait();
 }
 
 // Reads once and serves what has come. Returns whether there may be more to read at once.
 bool Session::read_once() {
     const std::span<char> room = owner_.read_buffer();
-    error_code error;
-    const std::size_t got = socket_.read_some(asio::buffer(room.data(), room.size()), error);
-    if (would_block(error)) return false;
+    const ssize_t got = ::recv(socket_.get(), room.data(), room.size(), MSG_DONTWAIT);
+    if (got < 0 && would_block(errno)) return false;
     // The peer may have closed only its sending half; it still gets its replies.
-    if (error == asio::error::eof && queued_bytes_ > 0) {
+    if (got == 0 && queued_bytes_ > 0) {
         peer_finished_ = true;
         return false;
     }
-    if (error) {
-        peer_left(error) ? left() : end(error.message());
+    if (got <= 0) {
+        got == 0 ? left() : failed(errno);
         return false;
     }
     // A read that does not fill the buffer has emptied the socket: the peer has paused.
-    const bool burst_ends = got < room.size();
-    serve({room.data(), got}, burst_ends ? got : 0);
-    return !burst_ends && !reading_ && !closed() && queued_bytes_ <= kPauseReadingAt;
+    const std::size_t bytes = static_cast<std::size_t>(got);
+    const bool burst_ends = bytes < room.size();
+    serve({room.data(), bytes}, burst_ends ? bytes : 0);
+    return !burst_ends && may_read();
 }
 
 // `burst`: how many bytes came together, if the peer has paused behind them; else 0.
@@ -125,19 +132,22 @@ void Session::serve(std::string_view bytes, std::size_t burst) try {
 
 // The others have their turn first. Nothing more is read meanwhile.
 void Session::serve_later(std::string_view bytes, std::size_t burst) {
-    reading_ = true;
-    asio::post(socket_.get_executor(),
-               [self = shared_from_this(), rest = std::string(bytes), burst] {
-                   self->reading_ = false;
-                   if (self->closed()) return;
-                   self->serve(rest, burst);
-                   self->wait_readable();
-               });
+    later_ = true;
+    owner_.sockets().later([self = shared_from_this(), rest = std::string(bytes), burst] {
+        self->later_ = false;
+        if (self->closed()) return;
+        self->serve(rest, burst);
+        self->wait();
+    });
 }
 
 // The peer has left. Half a request is worth a log line, because the peer meant to send more.
 void Session::left() {
     end(decoder_.inside_request() ? "it ended inside a request: " + decoder_.progress() : "");
+}
+
+void Session::failed(int error) {
+    peer_left(error) ? left() : end(std::system_category().message(error));
 }
 
 void Session::queue(Reply reply) {
@@ -159,49 +169,50 @@ void Session::queue(Reply reply) {
 
 void Session::flush() {
     if (writing_ || closed()) return;
-    error_code error;
     const std::size_t before = queued_bytes_;
-    // Stops after kWriteInARow even if the socket would take more. wait_writable() then continues
-    // in the next turn of the loop.
-    while (queued_bytes_ > 0 && !error && before - queued_bytes_ < kWriteInARow)
-        write_pieces(error);
-    if (error && !would_block(error)) return peer_left(error) ? left() : end(error.message());
-    if (queued_bytes_ > 0) return wait_writable();
+    // Stops after kWriteInARow even if the socket would take more, and continues in the next turn.
+    while (queued_bytes_ > 0 && before - queued_bytes_ < kWriteInARow) {
+        if (write_pieces()) continue;
+        if (!would_block(errno)) return failed(errno);
+        break;
+    }
+    writing_ = queued_bytes_ > 0;
     // Everything is sent to a peer that has finished: the connection can end now.
-    if (peer_finished_) return left();
-    wait_readable();
+    if (!writing_ && peer_finished_) return left();
+    wait();
 }
 
-void Session::wait_writable() {
-    writing_ = true;
-    socket_.async_wait(asio::socket_base::wait_write,
-                       [self = shared_from_this()](error_code error) {
-                           self->writing_ = false;
-                           if (error || self->closed()) return;
-                           self->flush();
-                       });
-}
-
-void Session::write_pieces(error_code& error) {
-    std::array<asio::const_buffer, kBuffersAWrite> buffers;
+// Sends what fits into one system call; false: nothing, for the reason in errno.
+bool Session::write_pieces() {
+    std::array<iovec, kBuffersAWrite> buffers;
     std::size_t count = 0;
     // Bytes of the first piece that were sent before.
     std::size_t skip = front_sent_;
     const auto add = [&](const std::string& bytes) {
         const std::size_t skipped = std::min(skip, bytes.size());
         skip -= skipped;
-        if (bytes.size() > skipped) buffers[count++] = asio::buffer(bytes) + skipped;
+        if (bytes.size() > skipped)
+            buffers[count++] = {const_cast<char*>(bytes.data()) + skipped, bytes.size() - skipped};
     };
     for (std::size_t i = front_; i < output_.size() && count + 2 <= buffers.size(); ++i) {
         add(output_[i].bytes);
         if (output_[i].value) add(*output_[i].value);
     }
+    msghdr message{};
+    message.msg_iov = buffers.data();
+    message.msg_iovlen = count;
+    constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
     // Usually there is one buffer. Writing it alone is cheaper than a gathered write.
-    discard(count == 1 ? socket_.write_some(asio::buffer(buffers[0]), error)
-                       : socket_.write_some(std::span(buffers.data(), count), error));
+    const ssize_t sent =
+        count == 1 ? ::send(socket_.get(), buffers[0].iov_base, buffers[0].iov_len, kFlags)
+                   : ::sendmsg(socket_.get(), &message, kFlags);
+    if (sent < 0) return false;
+    discard(static_cast<std::size_t>(sent));
+    return true;
 }
 
 void Session::discard(std::size_t sent) {
+    if (sent == queued_bytes_) return forget_output();  // the usual case
     queued_bytes_ -= sent;
     front_sent_ += sent;
     while (front_ < output_.size()) {
@@ -213,10 +224,8 @@ void Session::discard(std::size_t sent) {
         front = Piece{};
         ++front_;
     }
-    if (front_ == output_.size()) {
-        forget_output();
-        // Removing from the front is linear, so it is done only when half of the pieces are sent.
-    } else if (front_ > output_.size() / 2) {
+    // Removing from the front is linear, so it is done only when half of the pieces are sent.
+    if (front_ > output_.size() / 2) {
         output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(front_));
         front_ = 0;
     }
@@ -232,8 +241,9 @@ void Session::forget_output() {
 }
 
 void Session::close() {
-    error_code ignored;
-    socket_.close(ignored);
+    if (closed()) return;
+    (void)owner_.sockets().want(*this, socket_.get(), 0);
+    socket_.reset();
     forget_output();
     decoder_.forget();
 }

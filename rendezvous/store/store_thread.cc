@@ -2,9 +2,11 @@
 #include "rendezvous/store/store_thread.h"
 
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <cstring>
@@ -18,6 +20,11 @@ using boost::system::error_code;
 
 namespace {
 
+// How often the Asio loop is looked at while something there waits for its time.
+constexpr int kLookMilliseconds = 20;
+// Connections that are accepted in a row, before those that are there get their turn.
+constexpr int kAsioInARow = 16;
+
 // Whether the socket was bound to an IPv4 or an IPv6 address. The agent hands over a bare
 // descriptor, and Asio must be told.
 Result<tcp> protocol_of(int fd) {
@@ -30,6 +37,11 @@ Result<tcp> protocol_of(int fd) {
     }
     return Error(ErrorCode::internal, "descriptor " + std::to_string(fd) +
                                           " for the worker store: " + std::strerror(errno));
+}
+
+Error no_descriptors(const std::string& why) {
+    return Error(ErrorCode::unavailable,
+                 "no descriptors to be had for it: " + why + "; raise ulimit -n");
 }
 
 // Blocks all signals while the thread is started. A new thread inherits the mask, so a signal is
@@ -57,8 +69,7 @@ Result<std::unique_ptr<StoreThread>> StoreThread::start(std::vector<UniqueFd> li
     try {
         io = std::make_unique<asio::io_context>(1);  // 1: only one thread runs this loop
     } catch (const boost::system::system_error& none) {
-        return Error(ErrorCode::unavailable, "no descriptors to be had for it: " +
-                                                 none.code().message() + "; raise ulimit -n");
+        return no_descriptors(none.code().message());
     }
     Server::Acceptors acceptors;
     for (UniqueFd& fd : listening) {
@@ -71,19 +82,57 @@ Result<std::unique_ptr<StoreThread>> StoreThread::start(std::vector<UniqueFd> li
                          "the listening socket of the worker store: " + error.message());
         (void)fd.release();
     }
-    std::unique_ptr<StoreThread> store(
-        new StoreThread(std::move(io), std::move(acceptors), std::move(options)));
-    const Result<> running = store->run();
-    if (!running) return running.error();
-    return store;
+    std::vector<int> sockets;
+    for (tcp::acceptor& acceptor : acceptors) sockets.push_back(acceptor.native_handle());
+    try {
+        std::unique_ptr<StoreThread> store(
+            new StoreThread(std::move(io), std::move(acceptors), std::move(options)));
+        for (const int fd : sockets) store->wake_at(fd);
+        const Result<> running = store->run();
+        if (!running) return running.error();
+        return store;
+    } catch (const std::system_error& none) {
+        return no_descriptors(none.code().message());
+    }
 }
 
 StoreThread::StoreThread(std::unique_ptr<asio::io_context> io, Server::Acceptors acceptors,
                          ServerOptions options)
-    : io_(std::move(io)), server_(std::move(acceptors), std::move(options)) {}
+    : io_(std::move(io)), server_(std::move(acceptors), std::move(options)) {
+    woken_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!woken_) throw std::system_error(errno, std::system_category());
+    wake_at(woken_.get());
+}
+
+// Edge-triggered: what the Asio loop leaves there (callers, during a pause) is no reason to wake
+// again.
+void StoreThread::wake_at(int fd) {
+    const auto error =
+        server_.sockets().want(wakers_.emplace_back(asio_is_due_), fd, EPOLLIN | EPOLLET);
+    if (error) throw std::system_error(error);
+}
+
+void StoreThread::wake() {
+    const std::uint64_t one = 1;
+    (void)!::write(woken_.get(), &one, sizeof one);  // fails only with a full counter
+}
 
 void StoreThread::owners_said(OwnersSaid said) {
     asio::post(*io_, [this, said = std::move(said)] { server_.owners_said(said); });
+    wake();
+}
+
+// The thread sleeps for its sockets, and not in the Asio loop, which is looked at when it is due.
+void StoreThread::serve() {
+    const auto work = asio::make_work_guard(*io_);  // an idle loop would be over
+    while (!stopping_) {
+        int ran = 0;
+        if (std::exchange(asio_is_due_, false))
+            while (ran < kAsioInARow && io_->poll_one() > 0) ++ran;
+        const bool has_more = ran == kAsioInARow, waits = server_.waits_for_time();
+        asio_is_due_ = has_more || waits;
+        server_.sockets().turn(has_more ? 0 : waits ? kLookMilliseconds : -1);
+    }
 }
 
 Result<> StoreThread::run() {
@@ -91,7 +140,7 @@ Result<> StoreThread::run() {
     server_.start();
     const SignalsBlocked blocked;
     try {
-        thread_ = std::thread([this] { io_->run(); });
+        thread_ = std::thread([this] { serve(); });
     } catch (const std::system_error& error) {
         return Error(ErrorCode::unavailable,
                      std::string("no thread to be had for it: ") + error.code().message() +
@@ -103,7 +152,8 @@ Result<> StoreThread::run() {
 StoreThread::~StoreThread() {
     // No reply is worth waiting for: the workers of a generation whose store is destroyed are gone
     // or ending.
-    io_->stop();
+    stopping_ = true;
+    wake();
     if (thread_.joinable()) thread_.join();
 }
 

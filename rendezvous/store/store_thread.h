@@ -7,7 +7,9 @@
 // start() takes well under a millisecond. The destructor closes the sockets and all connections.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/io_context.hpp>
+#include <deque>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -44,11 +46,25 @@ class StoreThread {
     void owners_said(OwnersSaid said);
 
   private:
+    // Wakes the thread for its Asio loop: it accepts connections, and runs what others have posted.
+    struct AsioIsDue final : ReadySocket {
+        explicit AsioIsDue(bool& due) : due(due) {}
+        void on_ready(bool, bool) override { due = true; }
+        bool& due;
+    };
+
     StoreThread(std::unique_ptr<boost::asio::io_context> io, Server::Acceptors acceptors,
                 ServerOptions options);
+    void wake_at(int fd);  // throws std::system_error
+    void wake();
+    void serve();
     Result<> run();
 
     std::unique_ptr<boost::asio::io_context> io_;  // declared first: server and sessions live on it
+    bool asio_is_due_ = true;
+    std::deque<AsioIsDue> wakers_;
+    UniqueFd woken_;  // an eventfd, for other threads
+    std::atomic<bool> stopping_{false};
     Server server_;
     std::thread thread_;
 };

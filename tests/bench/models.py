@@ -29,7 +29,7 @@ COLD, WARM, TORCHRUN = "Python, ddprun cold", "Python, ddprun warm", "Python, to
 RAW, LIBTORCH = "C++", "C++ with libtorch"
 ALONE, STEPS = "libtorch alone", "a step and a half"  # limits of the two above (goals.py)
 # What each subject runs: a program of build/bin, or a script; and what of examples/ a reader has to read for it.
-COMMON = ["option_table.h", "needs.h", "random.h"]
+COMMON = ["option_table.h", "needs.h", "output_files.h", "random.h"]
 RUN = ["torch/training_run.*", *COMMON]
 GPT_TORCH = ["torch/gpt_torch.cc", "torch/bfloat16_products.h", "torch/fused_adamw.h", "gpt/gpt_options.*",
              "gpt/gpt_shape.*", "gpt/model_file.*", "gpt/sample_text.*", "gpt/text.*", "gpt/gpt_model.h",

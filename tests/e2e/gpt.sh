@@ -68,6 +68,17 @@ expect_code 0
 expect_in "$work/run.out" '^resumed from snapshot-0*40-g0 at step 40$'
 [[ $(checksum_of "$work/run.out") == "$calm" ]] || fail "$(checksum_of "$work/run.out") is not $calm"
 
+say "a rank is killed while a snapshot is under way: the other one says so and ends"
+start killed --standalone --no-label --nproc-per-node=2 --max-restarts=0 --shutdown-timeout=60 "$bin/gpt" \
+    --backend gloo "${tiny[@]}" --steps 1000000 --snapshot-dir "$work/killed" --snapshot-every 1
+wait_until 30 has "$work/killed.out" '^step=20 loss=' || fail "no step 20"
+for worker in $(marked); do
+    tr '\0' '\n' <"/proc/$worker/environ" | grep -qx RANK=1 && kill -KILL "$worker"
+done
+join killed 45
+expect_code 137
+expect_in "$work/killed.err" '^gpt: rank 0 of 2: .* the connection to rank 1 was closed'
+
 say "another number of workers goes on, with what is left of the epoch"
 cpp 3 --steps 70 --snapshot-dir "$work/crash"
 expect_code 0
@@ -81,7 +92,7 @@ expect_in "$work/run.err" 'tensor "transformer\.wte\.weight" is .* in snapshot .
 head -c 20000 /usr/share/common-licenses/GPL-3 >"$work/text"
 cpp 2 --steps 70 --snapshot-dir "$work/calm" --text "$work/text"
 expect_code 2
-expect_in "$work/run.err" 'snapshot .* was written with another --text'
+expect_in "$work/run.err" 'snapshot .* was written with another --text; use another --snapshot-dir'
 
 say "in Python, too: a crash, a resume, the same result"
 twin 2 --steps 30 --snapshot "$work/calm.pt"
@@ -115,6 +126,9 @@ wrong() {
 }
 say "wrong input is named, and not tried again"
 wrong 'the text has [0-9]+ characters, but the vocabulary only 20; raise --vocabulary' --vocabulary 20
+wrong "--save $work/none/model cannot be written: $work/none: No such file or directory; name a file" \
+    --save "$work/none/model"
+wrong '--save /dev/null cannot be written: it is no file; name one' --save /dev/null
 wrong '--width 48 is not a multiple of --heads 5' --heads 5
 head -c 200 "$work/text" >"$work/short"
 wrong 'the text has 200 characters, but --context 32 needs at least 321' --text "$work/short"
@@ -129,4 +143,19 @@ wrong '--crash-rank 2 is none of the ranks 0 to 1' --crash-at-step 3 --crash-ran
 wrong 'the text has the character 1 at byte 20000, which is not among the [0-9]+ characters' --text "$work/odd" \
     --init "$work/cpp.safetensors"
 wrong "the model $work/text cannot be read: safetensors: " --init "$work/text"
+say "wrong input of the twin, too"
+for option in "--log-every 0" "--save $work/none/model" "--init $work/text"; do
+    # shellcheck disable=SC2086
+    twin 1 --steps 5 $option
+    expect_code 2
+    expect_in "$work/run.err" "^gpt\.py: (error: argument )?${option%% *}|^gpt\.py: the model $work/text cannot be loaded"
+    expect_not_in "$work/run.err" 'Traceback'
+done
+say "a model that is larger than the memory is one line"
+code=0
+(ulimit -v 1000000; exec "$bin/gpt" --backend gloo --layers 4 --width 20000 --heads 4) \
+    >"$work/run.out" 2>"$work/run.err" || code=$?
+expect_code 1
+expect_in "$work/run.err" '^gpt: there is not enough memory for 1920[0-9] M parameters and batches of 8 windows; take a'
+[[ $(wc -l <"$work/run.err") == 1 ]] || fail "more than one line"
 expect_nothing_left 5

@@ -18,6 +18,6 @@ expect_times 'generation 1 rank [0-3] of 4: 200, half 2$' 4
 
 say "without --pmi it is refused, with what to do"
 run 60 --standalone --nproc-per-node=2 --max-restarts=0 "$bin/smallest_mpi"
-expect_code 1
+expect_code 2
 expect_in "$work/run.err" 'this process is rank 0 of 1 to MPI, and rank [01] of 2 to its launcher; start it with ddprun --pmi'
 expect_nothing_left

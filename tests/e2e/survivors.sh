@@ -47,6 +47,13 @@ expect_in "$work/run.err" '^ddprun: /proc is missing here or shows another PID n
 rm -f "$TMPDIR"/left.*
 expect_nothing_left
 
+say "without /proc a check tells what it has seen"
+code=0
+DDPRUN_TEST_MARK=$mark timeout 30 unshare --mount bash -c 'mount -t tmpfs none /proc; exec "$@"' no-proc \
+    "$ddprun" --check --standalone --nproc-per-node=2 bash >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
+((code == 0 || code == 69)) || fail "exit code $code"
+expect_in "$work/run.out" '^  workers +ok'
+
 say "without /proc a job ends at SIGTERM"
 forget job
 DDPRUN_TEST_MARK=$mark unshare --mount bash -c 'mount -t tmpfs none /proc; exec "$@"' no-proc \

@@ -71,6 +71,22 @@ expect_in "$work/run.err" '--crash-rank 1 is none of the ranks 0 to 0'
 run 60 --standalone --no-python --nproc-per-node=1 "$bin/gpt_torch" --validate-every 9
 expect_code 2
 expect_in "$work/run.err" '--validate-every has no effect in gpt_torch; it is for gpt; see gpt_torch --help'
+say "a result that could not be saved is named before the training"
+run 60 --standalone --no-python --nproc-per-node=2 --max-restarts=0 "$bin/mnist" --steps 2 --save "$work/none/x"
+expect_code 2
+expect_in "$work/run.err" "--save $work/none/x cannot be written: $work/none: No such file or directory; name a file"
+expect_not_in "$work/run.out" 'step='
+say "numbers that are none end the job on all workers, without a snapshot of them"
+run 60 --standalone --no-python --nproc-per-node=2 --max-restarts=0 "$bin/mnist" --steps 3 --lr 1000 --warm-up 0 \
+    --snapshot-dir "$work/nan"
+expect_code 1
+expect_in "$work/run.err" 'mnist: the (loss|validation) at step 3 is not a finite number; try a lower --lr$'
+[[ -z $(compgen -G "$work/nan/snapshot-*") ]] || fail "a snapshot of it"
+say "the same in Python"
+run 60 --standalone --no-label --python="$python" --nproc-per-node=2 --max-restarts=0 "$examples/mnist.py" --steps 3 \
+    --lr 1000 --warm-up 0
+expect_code 1
+expect_in "$work/run.err" 'mnist.py: the (loss|validation) at step 3 is not a finite number; try a lower --lr$'
 say "the twin in Python resumes, too"
 train py_crash 2 "$examples/mnist.py" --steps 50 --snapshot "$work/mnist.pt" --crash-at-step 35 --crash-rank 1
 expect_in "$work/py_crash.out" 'resumed from .* at step 20$'
@@ -91,6 +107,13 @@ train files 2 "$bin/mnist" --steps 50 --log-every 1 --data "$work/data"
 same_result files cc2 checksum
 train py_files 2 "$examples/mnist.py" --evaluate "$work/cc2.safetensors" --data "$work/data"
 same_result py_files cc2 validation
+say "a snapshot of other digits, and of another program"
+run 60 --standalone --no-python --nproc-per-node=1 --max-restarts=0 "$bin/mnist" --samples 8000 --snapshot-dir "$work/s"
+expect_code 2
+expect_in "$work/run.err" 'it was written with another set of digits; use another --snapshot-dir$'
+run 60 --standalone --no-python --nproc-per-node=1 --max-restarts=0 "$bin/gpt_torch" --steps 60 --snapshot-dir "$work/s"
+expect_code 2
+expect_in "$work/run.err" 'gpt_torch has not written it: it lacks "heads"; use another --snapshot-dir$'
 say "a bad file is one line with the file, and the job does not try again"
 truncate -s -1 "$work/data/t10k-labels-idx1-ubyte"
 for program in "auto --no-python $bin/mnist" "0 --python=$python $examples/mnist.py"; do
@@ -122,8 +145,24 @@ train gpt_crash 2 "$bin/gpt_torch" "${shape[@]}" --accumulate 2 --snapshot-dir "
     --crash-at-step 25
 expect_in "$work/gpt_crash.out" '^resumed from snapshot-000000000020-g0 at step 20$'
 same_result gpt_crash gpt_cc checksum
+say "a snapshot of another text"
+cat /usr/share/common-licenses/{Artistic,[B-M]*} >"$work/other.text"
+run 60 --standalone --no-python --nproc-per-node=1 --max-restarts=0 "$bin/gpt_torch" "${shape[@]}" --steps 40 \
+    --text "$work/other.text" --snapshot-dir "$work/g"
+expect_code 2
+expect_in "$work/run.err" 'it was written with another text; use another --snapshot-dir$'
 train gpt_read 2 "$examples/gpt.py" --batch 4 --evaluate "$work/gpt.safetensors"
 theirs=$(last gpt_read validation) mine=$(last gpt_cc validation)
 "$python" -c 'import sys; a, b = (float(x.split("=")[1]) for x in sys.argv[1:]); sys.exit(abs(a - b) > 1e-5)' \
     "$mine" "$theirs" || fail "$theirs is not $mine"
+say "a step uses the last one's memory again: ten more steps touch no new pages"
+faults() { # steps
+    "$python" - "$bin/gpt_torch" "$1" <<'PYTHON'
+import resource, subprocess, sys
+subprocess.run([sys.argv[1], "--steps", sys.argv[2], "--batch", "2", "--sample", "0"], check=True, capture_output=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt)
+PYTHON
+}
+few=$(faults 5) && more=$(faults 15) || fail "gpt_torch failed alone"
+((more - few < 2500)) || fail "$((more - few)) pages in ten steps"
 expect_nothing_left 5

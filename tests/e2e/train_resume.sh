@@ -77,4 +77,10 @@ say "a snapshot of another model: the report has the message of the worker"
 job --max-restarts=0 "$work/calm" --hidden 32
 expect_code 2
 expect_in "$work/run.err" 'tensor "w1" is F32 \[[0-9]+\] in snapshot [^ ]+, and F32 \[512\] in this program'
+
+say "ranks that differ, which they find after they have met: no restart repairs it, and there is none"
+run 60 --standalone --no-python --nproc-per-node=2 bash -c 'exec "$0" --steps 5 --hidden $((16 + RANK))' "$train"
+expect_code 2
+expect_in "$work/run.err" 'the name, size or type of "[a-z0-9]+" is not the same on rank 1 as on rank 0'
+expect_in "$work/run.err" 'no restart: exit code 2 says that the program or its arguments must be changed'
 expect_nothing_left

@@ -126,3 +126,20 @@ strangers
 touch "$work/go"
 expect_both 0
 for name in one two; do expect_not_in "$work/$name.err" 'generation 1'; done
+
+say "a second job on the same hosts and port, both without --rdzv-id: each of its nodes ends with a reason"
+at=$(free_port)
+rm "$work"/up.* "$work/go"
+unnamed() { # name, rank, worker…
+    start "$1" --nnodes=2 --node-rank="$2" --rdzv-endpoint="127.0.0.1:$at" --lease=2 --nproc-per-node=2 "${@:3}"
+}
+unnamed one 0 "${worker[@]}"
+unnamed two 1 "${worker[@]}"
+wait_until 10 all_up || fail "the workers do not run"
+unnamed other.one 0 sleep 310
+unnamed other.two 1 sleep 310
+for name in other.one other.two; do join $name 20; expect_code 69; done
+expect_in "$work/other.one.err" "port $at: Address already in use; choose another port with --rdzv-endpoint"
+expect_in "$work/other.two.err" 'has --node-rank=1, as has node .*; two jobs need two ports, or each its own --rdzv-id'
+touch "$work/go"
+expect_both 0

@@ -12,6 +12,20 @@ say "the module ddprun for scripts"
 PYTHONDONTWRITEBYTECODE=1 timeout 180 python3 "$root/tests/releases/module_test.py" "$root/packaging/python" \
     >"$work/module.out" 2>&1 || fail "its own tests"
 
+say "packaging/aarch64.sh installs what packaging/make.sh needs, on a bare Debian too"
+source "$root/tests/support/packages.sh"
+grep -qF '"${PACKAGING_PACKAGES[@]}"' "$root/packaging/aarch64.sh" || fail "packaging/aarch64.sh does not install it"
+tools=$(sed -n 's/^for tool in \(.*python3.*\); do$/\1/p' "$root/packaging/make.sh")
+[[ -n $tools ]] || fail "packaging/make.sh has no list of tools"
+for tool in $tools; do
+    owners=$(dpkg-query --search "/bin/$tool" "/usr/bin/$tool" 2>/dev/null | sed 's/:.*//; s/-minimal$//' || true)
+    [[ -n $owners ]] || fail "$tool is of no package"
+    for owner in $owners; do
+        [[ " ${PACKAGING_PACKAGES[*]} " == *" $owner "* ]] ||
+            [[ $(dpkg-query -W -f '${Essential}' "$owner") == yes ]] || fail "$tool, of $owner, would not be installed"
+    done
+done
+
 say "the same programs give the same packages, whoever makes them, and when"
 do_it() { "$@" >"$work/make.out" 2>&1 || fail "$*"; }
 do_it "$root/packaging/make.sh" "$build" "$work/one"
@@ -147,12 +161,42 @@ expect_in "$work/run.out" "^Version: $version$"
 works dpkg --purge ddprun
 content | do_it diff "$work/before" -
 
-say "the wheel"
+say "an older Debian package is upgraded, also where its files were changed; back again; and nothing is left"
+dpkg-deb --raw-extract "$deb" "$work/older"
+sed -i 's/^Version: .*/Version: 0.0.1/' "$work/older/DEBIAN/control"
+echo gone >"$work/older/usr/share/ddprun/gone"
+do_it dpkg-deb -Znone --root-owner-group --build "$work/older" "$tree/root/packages/older.deb"
+rm -r "$work/older"
+mkdir -p "$tree/etc/ddprun"
+echo 'lease = 20' >"$tree/etc/ddprun/ddprun.toml"
+works dpkg --install /root/packages/older.deb
+echo changed >>"$tree/usr/share/ddprun/sbatch/smallest.sbatch"
+works dpkg --install "/root/packages/${deb##*/}"
+works dpkg --verify ddprun
+[[ ! -s $work/run.out && ! -e $tree/usr/share/ddprun/gone ]] || fail "the older package's files are there"
+works dpkg --install /root/packages/older.deb
+[[ -e $tree/usr/share/ddprun/gone ]] || fail "it did not go back"
+works dpkg --purge ddprun
+[[ $(<"$tree/etc/ddprun/ddprun.toml") == 'lease = 20' ]] || fail "the site's own file is gone"
+rm -r "$tree/etc/ddprun" "$tree/root/packages/older.deb"
+content | do_it diff "$work/before" -
+
+say "the wheel, over an older one"
 works python3 -m venv /opt/venv
 pip=(/opt/venv/bin/python -m pip --disable-pip-version-check)
 works find /opt/venv -iname '*ddprun*'
 [[ ! -s $work/run.out ]] || fail "the tree has ddprun already"
+mkdir -p "$work/older/bin" "$work/older/share"/{man/man1,doc/ddprun}
+for file in bin/{ddprun,ddprun-old} share/man/man1/ddprun-old.1 share/doc/ddprun/THIRD_PARTY; do
+    echo '#!/bin/false' >"$work/older/$file"
+done
+older=$(SOURCE_DATE_EPOCH=0 python3 "$root/packaging/python/wheel.py" 0.0.1 "$(uname -m)" "$work/older" \
+    "$tree/root/packages")
+works "${pip[@]}" install --no-index "/root/packages/${older##*/}"
+rm "$older"
 works "${pip[@]}" install --no-index "/root/packages/${wheel##*/}"
+works find /opt/venv -iname '*ddprun-old*' -o -iname 'ddprun-0.0.1*'
+[[ ! -s $work/run.out ]] || fail "left of the older wheel: $(<"$work/run.out")"
 works "${pip[@]}" check
 works env PATH=/opt/venv/bin:/usr/bin:/bin sh -c 'command -v ddprun ddpctl ddprun-rendezvous'
 trains /opt/venv/bin/ddprun

@@ -10,6 +10,8 @@ BUILD_PACKAGES=(cmake ninja-build g++ pkg-config libboost1.81-dev libprotobuf-de
 CROSS_PACKAGES=(g++-aarch64-linux-gnu qemu-user-static)
 CROSS_LIBRARIES=(libboost1.81-dev libprotobuf-dev nlohmann-json3-dev libgrpc++-dev libc-ares-dev libre2-dev zlib1g-dev
     libssl-dev libxxhash-dev libtomlplusplus-dev)
+# What packaging/make.sh needs that not every Debian has.
+PACKAGING_PACKAGES=(binutils python3)
 # What the tests need besides: tools that they start (etcd, Slurm, shells, Python with torch), and clang for the
 # fuzzers.
 TEST_PACKAGES=(libgtest-dev libgmock-dev etcd-server etcd-client procps util-linux mount e2fsprogs binutils iproute2 nftables slurm-wlm munge

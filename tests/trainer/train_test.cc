@@ -170,6 +170,28 @@ TEST(Train, RefusesAForeignSnapshot) {
     }
 }
 
+// Figures that nobody could read are no reason to train for hours first: the reason, before the
+// ranks meet. Figures that cannot be written later are a warning.
+TEST(Train, NamesAFileOfFiguresThatCannotBeWritten) {
+    test::TemporaryFolder folder;
+    const std::string path = folder;
+    const std::pair<std::string, std::string> mistakes[] = {
+        {path, "--metrics " + path + " cannot be written: it is a folder; name a file in it\n"},
+        {path + "/none/f", "--metrics " + path + "/none/f cannot be written: " + path +
+                               "/none: No such file or directory; name a file in a folder where "
+                               "you may write\n"}};
+    int count = 0;
+    for (const auto& [file, sentence] : mistakes) {
+        const fs::path output = folder.path() / std::to_string(++count);
+        EXPECT_EQ(run_program(1, 0, train({"--metrics", file}), output), Ends({2})) << file;
+        EXPECT_EQ(test::read_all(output / "0"), "train: " + sentence);
+    }
+    ASSERT_EQ(run_program(1, 0, train({"--metrics=/dev/full"}), folder.path() / "full"), Ends({0}));
+    EXPECT_THAT(test::read_all(folder.path() / "full" / "0"),
+                HasSubstr("train: warning: the figures of this epoch are not in --metrics "
+                          "/dev/full: No space left on device\n"));
+}
+
 // With a rate of 0 nothing gets better. The first validation (step 4) is the best one, and the
 // third after it (step 16) ends the training on all ranks. The count survives the crash at step 13,
 // which lies between them, and the end survives as well: a further start makes no step.
@@ -307,17 +329,43 @@ TEST(Train, RefusesOptionsWithoutAnEffect) {
     EXPECT_EQ(run_program(1, 1, train(mistakes[10].first), folder.path() / "later"), Ends({0}));
 }
 
-// A CSV of numbers is trained on. A row with too few numbers is named by its line, so that it can
-// be found among millions.
+// A CSV of numbers is trained on, also as spreadsheets write it: with the mark of UTF-8, names of
+// columns, and Windows' line ends.
 TEST(Train, ReadsData) {
     test::TemporaryFolder folder;
-    test::write_all(folder.path() / "good.csv", "# x, y\n1,2,3\n4, 5 ,6\n");
-    test::write_all(folder.path() / "bad.csv", "1,2,3\n1,2\n");
-    EXPECT_EQ(run_program(1, 0, train({"--data", folder.path() / "good.csv"}), folder.path() / "a"),
-              Ends({0}));
-    EXPECT_EQ(run_program(1, 0, train({"--data", folder.path() / "bad.csv"}), folder.path() / "b"),
-              Ends({1}));
-    EXPECT_THAT(test::read_all(folder.path() / "b" / "0"), HasSubstr("bad.csv:2: not a row"));
+    const std::string path = folder.path() / "data.csv";
+    std::string first;
+    for (const char* text : {"# x, y\n1,2,3\n4, 5 ,6\n", "1,2,3\n\n4,5,6",
+                             "\xef\xbb\xbfmass,\"width\",y\r\n1,2,3\r\n4,5,6\r\n"}) {
+        test::write_all(path, text);
+        ASSERT_EQ(run_program(1, 0, train({"--data", path}), folder.path() / "a"), Ends({0}))
+            << test::read_all(folder.path() / "a" / "0");
+        if (first.empty()) first = last_line(folder.path() / "a" / "0");
+        EXPECT_EQ(last_line(folder.path() / "a" / "0"), first) << text;
+    }
+}
+
+// A bad row is named by its line, so that it can be found among millions. It is the user's mistake,
+// so the launcher does not try again.
+TEST(Train, NamesBadData) {
+    test::TemporaryFolder folder;
+    const std::string path = folder.path() / "bad.csv";
+    const std::string row = "numbers with commas between them, the last one the target\n";
+    const std::pair<std::string, std::string> mistakes[] = {
+        {"1,2,3\n1,2\n", path + ":2: not a row of 3 " + row},
+        {"1;2;3\n", path + ":1: not a row of 2 or more " + row},
+        {"x,y\n\"1\",\"2\"\n", path + ":2: not a row of 2 or more " + row},
+        {"1,2\n1,nan\n", path + ":2: not a row of 2 " + row},
+        {"x,y\n", "--data " + path + " holds no samples\n"}};
+    int count = 0;
+    for (const auto& [text, sentence] : mistakes) {
+        test::write_all(path, text);
+        const fs::path output = folder.path() / std::to_string(++count);
+        EXPECT_EQ(run_program(1, 0, train({"--data", path}), output), Ends({2})) << text;
+        EXPECT_EQ(test::read_all(output / "0"), "train: " + sentence);
+    }
+    EXPECT_EQ(run_program(1, 0, train({"--data", folder}), folder.path() / "f"), Ends({2}));
+    EXPECT_THAT(test::read_all(folder.path() / "f" / "0"), HasSubstr(" is a folder; name a CSV"));
 }
 
 // The validation of three ranks is that of one rank with the same parameters (rate 0), within the
@@ -347,12 +395,12 @@ TEST(Train, LeavesAnErrorFile) {
     const fs::path account = folder.path() / "error.json";
     ASSERT_EQ(setenv("TORCHELASTIC_ERROR_FILE", account.c_str(), 1), 0);
     EXPECT_EQ(run_program(1, 0, {DDPRUN_TRAIN, "--data", "nowhere.csv"}, folder.path() / "o"),
-              Ends({1}));
+              Ends({2}));
     unsetenv("TORCHELASTIC_ERROR_FILE");
     EXPECT_THAT(test::read_all(account),
-                testing::AllOf(HasSubstr("\"message\":{\"message\":\"not_found: "),
+                testing::AllOf(HasSubstr("\"message\":{\"message\":\"usage: "),
                                HasSubstr("nowhere.csv"), HasSubstr("\"timestamp\""),
-                               HasSubstr("\"errorCode\":1}")));
+                               HasSubstr("\"errorCode\":2}")));
 }
 
 }  // namespace

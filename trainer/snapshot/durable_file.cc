@@ -226,7 +226,9 @@ Result<std::uint64_t> size_of_open(int file, const std::string& path) {
     if (file < 0) return system_error("cannot open", path, errno);
     struct stat info {};
     if (::fstat(file, &info)) return system_error("cannot read", path, errno);
-    if (!S_ISREG(info.st_mode)) return system_error("cannot read", path, EINVAL);
+    if (!S_ISREG(info.st_mode))
+        return Error(ErrorCode::unavailable, "cannot read " + path + ": it is " +
+                                                 (S_ISDIR(info.st_mode) ? "a folder" : "no file"));
     return static_cast<std::uint64_t>(info.st_size);
 }
 

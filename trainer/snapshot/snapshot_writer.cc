@@ -82,9 +82,11 @@ SnapshotWriter::SnapshotWriter(const Context& context, std::unique_ptr<Store> st
 
 // Finishes the queued snapshots first: their tasks use the other members.
 SnapshotWriter::~SnapshotWriter() {
-    if (std::uncaught_exceptions() > 0) leave_by_ = Clock::now() + kLastWord;
+    if (std::uncaught_exceptions() > 0) training_failed();
     queue_.stop();
 }
+
+void SnapshotWriter::training_failed() { leave_by_ = Clock::now() + kLastWord; }
 
 Result<std::unique_ptr<SnapshotWriter>> SnapshotWriter::make(const Context& context,
                                                              const Store& store,

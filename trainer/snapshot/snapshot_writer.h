@@ -19,9 +19,9 @@
 // and its files are removed. A rank that cannot learn the result, because rank 0 is gone, removes
 // nothing: the snapshot may be complete.
 //
-// The destructor finishes what was saved. Where an exception destroys the writer, the training has
-// failed, and another rank may be dead: then this rank waits for the others one second at most. So
-// the restart does not wait for the time-out of a snapshot that cannot become complete.
+// The destructor finishes what was saved. Where an exception destroys the writer, or after
+// training_failed(), another rank may be dead: then this rank waits for the others one second at
+// most. So the restart does not wait for the time-out of a snapshot that cannot become complete.
 //
 // A job may have several writers, for example for its latest and its best snapshots. Each has a
 // folder of its own, and all ranks make them in the same order.
@@ -101,6 +101,10 @@ class SnapshotWriter {
     // Waits until everything that was saved is on disk. Returns the first failure since the last
     // save() or wait().
     Result<void> wait();
+
+    // For programs without exceptions: the training has failed, and what is under way gets one more
+    // second. Only the destructor may follow.
+    void training_failed();
 
     // The newest snapshot that this writer has completed. Any thread.
     Newest newest() const;

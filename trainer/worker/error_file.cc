@@ -12,7 +12,12 @@ namespace ddprun::trainer {
 
 namespace {
 
-int exit_code_of(const Error& error) { return error.code() == ErrorCode::usage ? kUsageCode : 1; }
+// With refused the ranks differ, or the library cannot do what the program wants here.
+int exit_code_of(const Error& error) {
+    const bool must_change =
+        error.code() == ErrorCode::usage || error.code() == ErrorCode::refused;
+    return must_change ? kUsageCode : 1;
+}
 
 }  // namespace
 

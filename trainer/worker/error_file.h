@@ -9,7 +9,9 @@
 namespace ddprun::trainer {
 
 // Writes the file if the variable is set. If the file cannot be written, nothing happens. Returns
-// the exit code for this error: 2 for a wrong argument, else 1.
+// the exit code for this error: 2 where no restart helps, because an argument is wrong (usage) or
+// the ranks differ in what must be equal (refused); else 1. With --max-restarts=auto the launcher
+// does not start a job again that ends with 2 before it has made progress.
 int report_error(const Error& error);
 
 // The content of the file. `when`: seconds since 1970.

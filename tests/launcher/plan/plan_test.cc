@@ -59,7 +59,7 @@ TEST(Plan, FlightRecorders) {
               (agent::RecorderOptions{true, false}));
     const Options options = parse_options({"--flight-recorder", "--check"}, {}).value();
     Plan check = plan({"--flight-recorder", "--check"}).value();
-    make_check_plan(check, options, {});
+    make_check_plan(check, options, "ddprun", {});
     EXPECT_EQ(check.recorders, agent::RecorderOptions{});
 }
 

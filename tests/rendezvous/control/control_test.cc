@@ -105,9 +105,23 @@ TEST(Control, NamesWhereNobodyAnswers) {
     const auto nobody =
         OperatorConnection::open({{{"127.0.0.1", 1}, {"::1", 1}}, given(kSecret), opening()}, 20s);
     ASSERT_FALSE(nobody);
-    EXPECT_EQ(nobody.error().code(), ErrorCode::unavailable);
+    EXPECT_EQ(nobody.error().code(), ErrorCode::closed) << "no waiting is needed to know it";
     EXPECT_THAT(nobody.error().sentence(),
                 HasSubstr("nobody answers at 127.0.0.1:1 (Connection refused), [::1]:1 ("));
+}
+
+// One that refuses does not speak for one that is silent.
+TEST(Control, OneWhoIsSilentMayAnswerLater) {
+    asio::io_context loop;
+    const auto silent = listener(loop);
+    const auto nobody =
+        OperatorConnection::open({{{"127.0.0.1", 1}, {"127.0.0.1", silent.local_endpoint().port()}},
+                                  given(kSecret),
+                                  opening()},
+                                 300ms);
+    ASSERT_FALSE(nobody);
+    EXPECT_EQ(nobody.error().code(), ErrorCode::unavailable);
+    EXPECT_THAT(nobody.error().sentence(), HasSubstr("127.0.0.1:1 (Connection refused), "));
 }
 
 // The job needs two nodes, and none has come.

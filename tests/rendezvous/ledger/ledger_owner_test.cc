@@ -71,6 +71,39 @@ TEST(LedgerOwner, RefusesTheFolderOfSomebodyElse) {
                       HasSubstr("--ledger=directory:PATH")));
 }
 
+// In a folder where others may write, somebody has put a link in this job's place. It leads to
+// another folder of the user, which would get a ledger, and lose permissions that he has given.
+TEST(LedgerOwner, FollowsNoLinkOfSomebodyElse) {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can give a link to another user";
+    LedgerBench bench;
+    const Folder folder;
+    const std::string mine = folder / "mine", job = folder / "job";
+    ASSERT_EQ(::mkdir(mine.c_str(), 0700), 0);
+    ASSERT_EQ(::chmod(mine.c_str(), 0775), 0);
+    ASSERT_EQ(::symlink(mine.c_str(), job.c_str()), 0);
+    ASSERT_EQ(::lchown(job.c_str(), kSomebody, kSomebody), 0);
+    const auto refused = bench.open(job);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), ErrorCode::refused);
+    EXPECT_THAT(refused.error().sentence(),
+                HasSubstr("ledger folder " + job + " is a link of user 12345"));
+    EXPECT_EQ(mode_of(mine), 0775u);
+    EXPECT_TRUE(std::filesystem::is_empty(mine));
+}
+
+// The user's own link, to a folder on a file system that all nodes share.
+TEST(LedgerOwner, FollowsALinkOfOurOwn) {
+    LedgerBench bench;
+    const Folder folder;
+    const std::string mine = folder / "mine", job = folder / "job";
+    ASSERT_EQ(::mkdir(mine.c_str(), 0700), 0);
+    ASSERT_EQ(::symlink(mine.c_str(), job.c_str()), 0);
+    auto ledger = bench.open(job);
+    ASSERT_TRUE(ledger) << ledger.error();
+    EXPECT_EQ(bench.create(**ledger, example_entry(0)).outcome, Outcome::won);
+    EXPECT_TRUE(std::filesystem::exists(mine + "/entry-000000.json"));
+}
+
 // An open ledger, too, notices that the folder has been replaced by one of somebody else.
 TEST(LedgerOwner, RefusesTheFolderOfSomebodyElseInTheMiddleOfAJob) {
     if (::geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";

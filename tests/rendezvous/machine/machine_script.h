@@ -153,11 +153,12 @@ class Script {
     Lines hello(double now, int session, const NodeId& who, const std::string& run = "job") {
         return come(now, session, Hello{run, who, "1", 0});
     }
-    // A new node: Hello, Join with one slot, and Beat 1. Returns the lines of both steps.
-    Lines join(double now, int session, const NodeId& who) {
+    // A new node: Hello, Join (with one slot, if nothing else is said), and Beat 1. Returns the
+    // lines of both steps.
+    Lines join(double now, int session, const NodeId& who, const Offer& with = offer()) {
         Lines all = hello(now, session, who);
         ++beats_[session].number;
-        for (const std::string& line : come(now, session, Join{offer(), beats_[session]}))
+        for (const std::string& line : come(now, session, Join{with, beats_[session]}))
             all.push_back(line);
         return all;
     }

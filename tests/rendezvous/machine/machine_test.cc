@@ -216,6 +216,41 @@ TEST(Machine, ThirdNodeOfTwoIsASpare) {
                                             HasSubstr("2: Assigned"), "3: Parked"));
 }
 
+// A second job on the same two hosts, also without --rdzv-id: its first node finds the port in use,
+// and its second one would wait here for the end of a job that is not its own, and end with 0.
+TEST(Machine, ASpareWithTheRankOfANodeThatRunsIsRefused) {
+    Script s(limits(2, 2));
+    for (const int i : {1, 2}) s.join(0, i, node(i == 1 ? "a" : "b"), offer_of_rank(i - 1));
+    for (const int i : {1, 2}) s.beat(0.5, i);
+    s.created(0.6);
+    for (const int i : {1, 2}) s.runs(1, i, 0);
+    s.join(2, 3, node("b", 2), offer_of_rank(1));
+    for (double now = 3; now < 8; ++now)
+        for (const int i : {1, 2, 3})
+            EXPECT_THAT(s.beat(now, i), Not(Contains(HasSubstr("refused")))) << now;
+    for (const int i : {1, 2}) s.beat(8, i);
+    EXPECT_THAT(s.beat(8, 3),
+                ElementsAre("note: refused a node: node b has --node-rank=1, as has node b, which "
+                            "runs; two jobs need two ports, or each its own --rdzv-id; a spare has "
+                            "no --node-rank",
+                            HasSubstr("3: Refused: node b has"), "3: closed"));
+}
+
+// A ddprun that was killed and started again at once. The connection of the first one may still be
+// there, but it says nothing more.
+TEST(Machine, AProcessThatComesAnewIsNotRefusedForItsOwnRank) {
+    Script s(limits(2, 2));
+    for (const int i : {1, 2}) s.join(0, i, node(i == 1 ? "a" : "b"), offer_of_rank(i - 1));
+    for (const int i : {1, 2}) s.beat(0.5, i);
+    s.created(0.6);
+    for (const int i : {1, 2}) s.runs(1, i, 0);
+    s.join(2, 3, node("b", 2), offer_of_rank(1));
+    s.beat(2.1, 2);
+    for (double now = 3; now < 12; ++now)
+        for (const int i : {1, 3})
+            EXPECT_THAT(s.beat(now, i), Not(Contains(HasSubstr("refused")))) << now;
+}
+
 // A create may take long on a slow file system, and b leaves meanwhile. The generation exists, but
 // nobody gets an Assigned: a would wait for b in its first collective.
 TEST(Machine, WhoLeavesWhileItIsRecordedEndsItUnannounced) {
@@ -237,6 +272,14 @@ TEST(Machine, WrongRunIsRefused) {
     EXPECT_THAT(s.hello(0, 1, node("x"), "other"),
                 ElementsAre("note: refused a node: " + why, "1: Refused: " + why, "1: closed"));
     EXPECT_THAT(s.come(0, 1, Beat{}), IsEmpty()) << "a stranger's words count for nothing";
+}
+
+// Who reads it on the refused host learns which host has which version.
+TEST(Machine, AnotherVersionIsRefusedWithBothHosts) {
+    Script s(limits(1, 2));
+    EXPECT_THAT(s.come(0, 1, Hello{"job", node("x"), "2", 0}),
+                Contains("1: Refused: node x runs ddprun 2; the rendezvous on leader runs ddprun "
+                         "1; use the same version on all nodes"));
 }
 
 // Ranks of MPI would wait for those of a node that does not serve them.

@@ -415,8 +415,9 @@ TEST(Status, NamesTheNodeThatHasNotCalled) {
     EXPECT_EQ(of(s.status(2), "n16").why, "its connection is lost");
 }
 
-// Of the nodes that are connected. Only numbers of this kind change while a job trains, and nobody
-// who watches it is told of each.
+// Of the nodes that are connected; a sum keeps what a node has counted that has left, and counts a
+// node once that comes back. Only numbers of this kind change while a job trains, and nobody who
+// watches it is told of each.
 TEST(Status, SumsUpWhatTheNodesUse) {
     Script s(limits(1, 3));
     three_run(s);
@@ -433,6 +434,14 @@ TEST(Status, SumsUpWhatTheNodesUse) {
     s.step(2.2, ConnectionLost{Session{2}});
     EXPECT_EQ(s.status(2.2).usage.largest_memory, 55);
     EXPECT_EQ(s.status(2.2).usage.store_waiters, 1);
+    EXPECT_EQ(s.status(2.2).usage.log_bytes, 31);
+    EXPECT_EQ(s.status(2.2).usage.store_operations, 11);
+    s.hello(2.3, 8, node("b"));
+    EXPECT_EQ(s.status(2.3).usage.log_bytes, 31) << "it has not joined yet";
+    s.join(2.3, 9, node("b"));
+    s.uses(2.4, 9, {.log_bytes = 25, .store_operations = 8});
+    EXPECT_EQ(s.status(2.4).usage.log_bytes, 36);
+    EXPECT_EQ(s.status(2.4).usage.store_operations, 13);
 }
 
 // Of the nodes' snapshots, the one whose training has lost most by them counts. A failure takes the

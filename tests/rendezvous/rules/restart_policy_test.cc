@@ -36,9 +36,35 @@ TEST(RestartPolicy, AutoRestartsOnlyWhatHasMet) {
               "it anyway)");
     EXPECT_EQ(job.history.restarts, 0);
     job.reach = Reach::met;
-    EXPECT_EQ(job.fails(exited(0, 2)), "restart 1 of 3 (--max-restarts=auto: the workers had met)");
+    EXPECT_EQ(job.fails(exited(0, 3)), "restart 1 of 3 (--max-restarts=auto: the workers had met)");
     job.reach = Reach::start;  // once is enough for the whole job
     EXPECT_EQ(job.fails(exited(0, 1)), "restart 2 of 3");
+}
+
+// Code 2 is that of a wrong command line, and of ranks that differ: the trainer library finds that
+// after they have met. A number of restarts is obeyed, and so is a job that came further.
+TEST(RestartPolicy, AutoDoesNotRestartWhatTheUserMustChange) {
+    Job job{limits(1, 1), {}, Reach::met};
+    EXPECT_EQ(job.fails(exited(0, 2)),
+              "no restart: exit code 2 says that the program or its arguments must be changed "
+              "(--max-restarts=N restarts it anyway)");
+    EXPECT_EQ(job.history.restarts, 0);
+    Job told{limits(1, 1, 2), {}, Reach::met};
+    EXPECT_EQ(told.fails(exited(0, 2)), "restart 1 of 2");
+    Job trained{limits(1, 1), {}, Reach::progressed};
+    EXPECT_EQ(trained.fails(exited(0, 2)),
+              "restart 1 of 3 (--max-restarts=auto: the workers had met)");
+}
+
+// A worker that never ran has no import or argument that could be wrong.
+TEST(RestartPolicy, SaysThatAWorkerNeverRan) {
+    Job job{limits(1, 1)};
+    EXPECT_EQ(job.fails(exited(0, 126)),
+              "no restart: a worker could not be started at all; see its meaning above "
+              "(--max-restarts=N restarts it anyway)");
+    WorkerOutcome ran = exited(0, 126);
+    ran.pid = 5;
+    EXPECT_TRUE(job.fails(ran).starts_with("no restart: the workers had not all met yet"));
 }
 
 // The budget is one for the whole job. Progress in between does not fill it up again.

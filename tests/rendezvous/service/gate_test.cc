@@ -286,7 +286,7 @@ TEST(Gate, RefusesAReplayedProof) {
 }
 
 // A ddprun from before the handshake calls: its Hello has neither scheme nor nonce. The sentence
-// names the node and its version, so the user knows which host to update.
+// names both hosts, so the user knows which one to update.
 TEST(Gate, RefusesAnotherSchemeByName) {
     asio::io_context loop;
     Door door(loop, given(kSecret));
@@ -294,7 +294,8 @@ TEST(Gate, RefusesAnotherSchemeByName) {
     old.say(std::string(kPreface) +
             frame(encode(ToLeader(Hello{"8812", {"gpu07", Incarnation{7}}, "0.0.9", 0}))));
     ASSERT_TRUE(run_until(loop, [&] { return old.ended; }));
-    EXPECT_THAT(old.refusal(), HasSubstr("gpu07 runs ddprun 0.0.9"));
+    EXPECT_THAT(old.refusal(), AllOf(HasSubstr("gpu07 runs ddprun 0.0.9"),
+                                     HasSubstr("the rendezvous on gpu00 has scheme")));
 }
 
 // Each message at the wrong time ends its own connection with a line, and a node is welcome

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <array>
 #include <atomic>
 #include <thread>
 
@@ -251,6 +252,29 @@ TEST(StoreAbuse, TooManyDescriptors) {
     EXPECT_THAT(loopback.wait_for_line("closed the connection of 127.0.0.1:"),
                 HasSubstr("it would be number 49, over the limit of 48; of the 64 descriptors of "
                           "this process (ulimit -n) a quarter is kept for nodes and workers"));
+}
+
+// Descriptors run out for a while. A caller is served once there are some again, and nobody has to
+// call for that.
+TEST(StoreAbuse, NoDescriptorsForAWhile) {
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    Loopback loopback;
+    const UniqueFd caller(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const timeval patience{kLong.count(), 0};
+    ::setsockopt(caller.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    const rlimit none{0, before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+    const sockaddr_in at{AF_INET, htons(loopback.port), {htonl(INADDR_LOOPBACK)}, {}};
+    EXPECT_EQ(::connect(caller.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
+    const std::string ping = kGreeting + encode({Operation::ping, {}, {}, 1});
+    EXPECT_EQ(::send(caller.get(), ping.data(), ping.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(ping.size()));
+    EXPECT_THAT(loopback.wait_for_line("the store cannot take connections now"),
+                HasSubstr("Too many open files"));
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    std::array<char, 4> answer{};
+    EXPECT_EQ(::recv(caller.get(), answer.data(), answer.size(), MSG_WAITALL), 4);
 }
 
 // A request that comes byte by byte costs nobody anything, and works when its last byte has come.

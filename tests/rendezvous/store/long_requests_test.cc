@@ -28,6 +28,7 @@ class LongRequests : public testing::Test {
         options.log = [this](const std::string& line) { lines_.push_back(line); };
         server_.emplace(tcp::acceptor(io_, tcp::v4(), at_.fd), std::move(options));
         server_->start();
+        server_->sockets().follow(io_.get_executor());
     }
     void settle() {
         while (io_.poll() > 0) {

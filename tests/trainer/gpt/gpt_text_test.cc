@@ -62,6 +62,7 @@ TEST(GptText, WrongTextsAreNamed) {
     EXPECT_THAT(load_text("/no/such/file").error().sentence(), HasSubstr("/no/such/file"));
     EXPECT_EQ(load_text("/no/such/file").error().code(), ErrorCode::usage);
     EXPECT_EQ(load_text("/").error().code(), ErrorCode::usage);
+    EXPECT_THAT(load_text("/dev/null").error().sentence(), HasSubstr("/dev/null is empty; --text"));
 }
 
 TEST(GptShape, TensorsLieOneAfterTheOther) {
@@ -156,6 +157,16 @@ TEST(GptSample, TokensHaveTheirShares) {
     EXPECT_EQ(token_at(logits, 3, 1, 1.0), 2);
     // A low temperature prefers the likeliest one.
     EXPECT_EQ(token_at(logits, 3, 0.1f, 0.01), 1);
+}
+
+// Characters of UTF-8 are shown whole. What a terminal would obey, and parts of characters, are
+// not.
+TEST(GptSample, IsTextForATerminal) {
+    EXPECT_EQ(printable_text("\n\tÄpfel ß 漢 🙂\n"), "\n\tÄpfel ß 漢 🙂\n");
+    EXPECT_EQ(printable_text("a\x1b[31m\r\x07z"), "a?[31m??z");
+    EXPECT_EQ(printable_text("\xc3\xc3\xa4\xa4"), "?ä?");
+    EXPECT_EQ(printable_text("\xe6\xbc"), "??");
+    EXPECT_EQ(printable_text(std::string("\0\xff", 2)), "??");
 }
 
 }  // namespace

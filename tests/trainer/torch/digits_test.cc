@@ -56,6 +56,23 @@ TEST(Digits, ReadsRealFiles) {
     EXPECT_EQ(loaded->labels, data.digits.labels);
 }
 
+// As archives and torchvision have them. Some archives have folders with the usual names, too.
+TEST(Digits, FindsTheNamesThatPeopleHave) {
+    const Mnist data;
+    const auto& folder = data.folder.path();
+    std::filesystem::rename(folder / kImages, folder / "train-images.idx3-ubyte");
+    std::filesystem::create_directory(folder / kImages);
+    EXPECT_EQ(data.sentence(), "no error");
+    std::filesystem::create_directories(folder / "MNIST" / "raw");
+    std::filesystem::rename(folder / kLabels, folder / "MNIST" / "raw" / kLabels);
+    EXPECT_EQ(data.sentence(), "no error");
+    std::filesystem::rename(folder / "MNIST" / "raw" / kLabels, folder / "train-labels.gz");
+    data.write("train-labels.idx1-ubyte.gz", "\x1f\x8b\b");
+    EXPECT_EQ(data.sentence(),
+              "DATA/train-labels.idx1-ubyte is still packed; unpack it: gunzip "
+              "DATA/train-labels.idx1-ubyte.gz");
+}
+
 // A file that is not there, not a file, or still packed, under each of its names.
 TEST(Digits, NamesAFileThatCannotBeRead) {
     const Mnist data;
@@ -64,8 +81,8 @@ TEST(Digits, NamesAFileThatCannotBeRead) {
     EXPECT_EQ(data.sentence(), "cannot open DATA/" + kLabels +
                                    ": No such file or directory; --data needs MNIST's four files");
     std::filesystem::create_directory(labels);
-    EXPECT_EQ(data.sentence(), "cannot read DATA/" + kLabels +
-                                   ": Invalid argument; --data needs MNIST's four files");
+    EXPECT_EQ(data.sentence(),
+              "cannot read DATA/" + kLabels + ": it is a folder; --data needs MNIST's four files");
     std::filesystem::remove(labels);
     data.write(kLabels + ".gz", "\x1f\x8b\b");
     EXPECT_EQ(data.sentence(),
@@ -81,12 +98,12 @@ TEST(Digits, NamesAnotherFormat) {
     const Mnist data;
     const auto named = [&](const std::string& number) {
         return "DATA/" + kImages + " is no IDX file of bytes with 3 dimension(s): it begins with " +
-               number + ", not with 0x803; take MNIST's file of this name";
+               number + ", not with 0x00000803; take MNIST's file of this name";
     };
     data.write(kImages, idx(0x801, {2352}, data.digits.images));
-    EXPECT_EQ(data.sentence(), named("0x801"));
+    EXPECT_EQ(data.sentence(), named("0x00000801"));
     data.write(kImages, idx(0x03080000, {3, 28, 28}, data.digits.images));
-    EXPECT_EQ(data.sentence(), named("0x3080000"));
+    EXPECT_EQ(data.sentence(), named("0x03080000"));
     data.write(kImages, std::string(100, 'x'));
     EXPECT_EQ(data.sentence(), named("0x78787878"));
     data.write(kImages, "");
@@ -122,8 +139,8 @@ TEST(Digits, NamesAWrongSize) {
 TEST(Digits, NamesWrongLabels) {
     const Mnist data;
     data.write(kLabels, idx(0x801, {4}, {1, 2, 3, 4}));
-    EXPECT_EQ(data.sentence(),
-              "DATA/train-* has 3 images and 4 labels; take both files from one place");
+    EXPECT_EQ(data.sentence(), "DATA/" + kImages + " has 3 images and DATA/" + kLabels +
+                                   " has 4 labels; take both files from one place");
     data.write(kLabels, idx(0x801, {3}, {9, 0, 10}));
     EXPECT_EQ(data.sentence(), "DATA/" + kLabels +
                                    " has the label 10 at place 2, not one of 0 to 9; copy it "
