@@ -240,14 +240,14 @@ bool SampleReader::read_gloo(WorkerSample& sample) {
     return true;
 }
 
-std::vector<ProgramPlace> read_places(const WatchedWorkers& workers) {
+std::vector<ProgramPlace> read_places(const WatchedWorkers& workers, bool connections) {
     std::vector<ProgramPlace> places;
     std::vector<std::vector<TcpSocket>> sockets;
-    const TcpSockets all = tcp_sockets();
+    const TcpSockets all = connections ? tcp_sockets() : TcpSockets();
     for (std::size_t i = 0; i < workers.pids.size(); ++i) {
         const std::int64_t pid = workers.pids[i];
         places.push_back(pid > 0 ? read_place(pid, workers.calls_of(i)) : ProgramPlace());
-        sockets.push_back(pid > 0 ? sockets_of(pid, all) : std::vector<TcpSocket>());
+        sockets.push_back(pid > 0 && connections ? sockets_of(pid, all) : std::vector<TcpSocket>());
     }
     const std::vector<LostConnection> lost = lost_connections(sockets);
     for (std::size_t i = 0; i < places.size(); ++i) places[i].lost = lost[i];

@@ -47,7 +47,8 @@ class SampleReader {
 };
 
 // Reads where workers are: the functions of those that run Python, the calls of those of the
-// trainer library, their children, and their connections. One entry for each.
-std::vector<ProgramPlace> read_places(const WatchedWorkers& workers);
+// trainer library, their children, and, if they are asked for, their connections: for these the
+// kernel goes through all of the machine. One entry for each.
+std::vector<ProgramPlace> read_places(const WatchedWorkers& workers, bool connections);
 
 }  // namespace ddprun::agent

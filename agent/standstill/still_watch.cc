@@ -136,9 +136,11 @@ void StillWatch::find_places(const WatchedWorkers& workers, Time now, Duration l
     const Duration period = std::max<Duration>(kPlacesPeriod, lasted / kPlacesShare);
     if (placing_->is_busy() || now < placed_at_ + period) return;
     placed_at_ = now;
+    // Outside of collectives nobody asks which connections are lost.
+    const bool connections = std::ranges::any_of(still_, &StillWorker::in_collective);
     const auto places = std::make_shared<std::vector<ProgramPlace>>();
     placing_->look(
-        now, [workers, places] { *places = read_places(workers); },
+        now, [workers, connections, places] { *places = read_places(workers, connections); },
         [this, generation = workers.generation, places] {
             if (generation != generation_) return;
             const Time now = boot_now();

@@ -36,6 +36,20 @@ TEST(StillWorker, StandsStillInACollectiveInWhichNothingIsSent) {
     EXPECT_EQ(worker.lasted(at(11)), sec(0)) << "it has sent something";
 }
 
+// Whether its connections are looked at is decided by this, also while it is stopped: going on, it
+// would be in the same collective, and no later look would be due for it.
+TEST(StillWorker, IsInACollectiveWhateverItsMainThreadDoes) {
+    StillWorker worker;
+    EXPECT_FALSE(worker.in_collective());
+    WorkerSample stopped = inside();
+    stopped.state = 'T';
+    for (int i = 0; i <= 1; ++i) worker.sampled(at(i), stopped);
+    EXPECT_EQ(worker.doing(), Doing::is_stopped);
+    EXPECT_TRUE(worker.in_collective());
+    worker.sampled(at(2), outside());
+    EXPECT_FALSE(worker.in_collective());
+}
+
 // A worker that trains is sometimes inside and sometimes not.
 TEST(StillWorker, MovesWhenItGoesInOrOut) {
     StillWorker worker;
