@@ -155,4 +155,14 @@ train gpt_read 2 "$examples/gpt.py" --batch 4 --evaluate "$work/gpt.safetensors"
 theirs=$(last gpt_read validation) mine=$(last gpt_cc validation)
 "$python" -c 'import sys; a, b = (float(x.split("=")[1]) for x in sys.argv[1:]); sys.exit(abs(a - b) > 1e-5)' \
     "$mine" "$theirs" || fail "$theirs is not $mine"
+say "a step uses the last one's memory again: ten more steps touch no new pages"
+faults() { # steps
+    "$python" - "$bin/gpt_torch" "$1" <<'PYTHON'
+import resource, subprocess, sys
+subprocess.run([sys.argv[1], "--steps", sys.argv[2], "--batch", "2", "--sample", "0"], check=True, capture_output=True)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt)
+PYTHON
+}
+few=$(faults 5) && more=$(faults 15) || fail "gpt_torch failed alone"
+((more - few < 2500)) || fail "$((more - few)) pages in ten steps"
 expect_nothing_left 5

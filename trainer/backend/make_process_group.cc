@@ -14,9 +14,7 @@ Result<std::unique_ptr<ProcessGroup>> make_process_group(const Context& context,
     const auto deadline = std::chrono::steady_clock::now() + options.timeout;
     CallTeller teller;
     const CallTeller::Call told(teller, kMeetingCall, 0);
-    const auto number = next_of_kind(store, "group", context.rank);
-    if (!number) return number.error();
-    auto own = store.another("group/" + std::to_string(*number));
+    auto own = another_of_kind(store, "group", context.rank);
     if (!own) return own.error();
     auto backend = agree_on_backend(context, **own, options, deadline);
     if (!backend) return backend.error();

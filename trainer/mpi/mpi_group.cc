@@ -164,9 +164,7 @@ Result<std::unique_ptr<ProcessGroup>> make_mpi_group(const Context& context, Sto
     if (auto good = MpiSession::may_begin(); !good) return good.error();
     CallTeller teller;
     const CallTeller::Call told(teller, kMeetingCall, 0);
-    const auto number = next_of_kind(store, "group", context.rank);
-    if (!number) return number.error();
-    auto own = store.another("group/" + std::to_string(*number));
+    auto own = another_of_kind(store, "group", context.rank);
     if (!own) return own.error();
     return MpiGroup::make(context, std::move(*own), options);
 }

@@ -88,6 +88,12 @@ Result<std::int64_t> next_of_kind(Store& store, const std::string& kind, Rank ra
     return store.add("made/" + kind + "/" + std::to_string(rank.value), 1);
 }
 
+Result<std::unique_ptr<Store>> another_of_kind(Store& store, const std::string& kind, Rank rank) {
+    const auto number = next_of_kind(store, kind, rank);
+    if (!number) return number.error();
+    return store.another(kind + "/" + std::to_string(*number));
+}
+
 Result<std::unique_ptr<Store>> connect_store(const Context& context,
                                              std::chrono::milliseconds timeout) {
     if (!context.has_store()) return std::unique_ptr<Store>(std::make_unique<MemoryStore>());

@@ -4,7 +4,7 @@
 // All keys have the prefix "ddprun_trainer/<generation>/". torchrun keeps one store for the whole
 // job; with the prefix two generations do not meet there. Each object that talks over the store (a
 // process group, a snapshot writer, …) has a further prefix of its own, so that a job may have
-// several of a kind: next_of_kind(). Threads: one at a time, except another().
+// several of a kind: another_of_kind(). Threads: one at a time, except another().
 // Errors: timed_out, closed, unavailable; the sentence names the key.
 #pragma once
 
@@ -42,6 +42,10 @@ class Store {
 // same order, so they get the same numbers. The store counts for each rank: the numbers stay right
 // if a program connects to the store more than once. Errors: those of add().
 Result<std::int64_t> next_of_kind(Store& store, const std::string& kind, Rank rank);
+
+// A second connection for the next object of this kind, with the prefix "<kind>/<number>/". Errors:
+// those of add() and connect_store().
+Result<std::unique_ptr<Store>> another_of_kind(Store& store, const std::string& kind, Rank rank);
 
 // Connects to the store that the context names. A context without a store (a world of one) gets a
 // store in memory. `timeout` limits the connecting.
