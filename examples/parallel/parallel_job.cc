@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <cmath>
 #include <cstdio>
 
 #include "base/count_text.h"
@@ -97,20 +98,30 @@ void ParallelJob::step_done(std::optional<double> loss) {
     if (asked.snapshot > 0) request_.begun(asked.snapshot);
     stopped_ = asked.stop;
     const bool last = stopped_ || step_ == options_.steps;
-    if (step_ % options_.snapshot_every == 0 || asked.snapshot > 0 || last) save();
+    const bool saves =
+        writer_ && (step_ % options_.snapshot_every == 0 || asked.snapshot > 0 || last);
+    const bool tells = step_ % 10 == 0 || last;
+    if (saves || tells) look_at(loss, tells);
+    if (saves) save();
     const auto newest = writer_ ? writer_->newest() : SnapshotWriter::Newest{};
     progress_.report(step_, newest.step, newest.duration.count(),
                      writer_ ? writer_->held().count() : -1);
-    if (step_ % 10 && !last) return;
+}
+
+// All ranks have the same mean, so all of them end here, before a snapshot of such numbers.
+void ParallelJob::look_at(std::optional<double> loss, bool tells) {
     WeightedMean mine;
     if (loss) mine.add(*loss);
-    const auto all = or_throw(mean_over_ranks(*world_, mine));
-    if (context_.is_first())
-        std::printf("step=%lld loss=%.9g\n", static_cast<long long>(step_), all.mean().value_or(0));
+    const double mean = or_throw(mean_over_ranks(*world_, mine)).mean().value_or(0);
+    if (!std::isfinite(mean))
+        throw Failure(Error(ErrorCode::malformed, "the loss at step " + std::to_string(step_) +
+                                                      " is not a finite number; try a lower --lr"));
+    if (tells && context_.is_first())
+        std::printf("step=%lld loss=%.9g\n", static_cast<long long>(step_), mean);
 }
 
 void ParallelJob::save() {
-    if (!writer_ || saved_ == step_) return;
+    if (saved_ == step_) return;
     or_throw(writer_->save(step_, views_of(slices_), {}));
     saved_ = step_;
 }

@@ -47,6 +47,7 @@ class ParallelJob {
     int end();
 
   private:
+    void look_at(std::optional<double> loss, bool tells);
     void save();
 
     const ParallelOptions options_;

@@ -70,6 +70,13 @@ expect_in "$work/run.err" '3 ranks cannot be cut into replicas of --parts 2; sta
 job 4 pipeline none --micro-batches 5
 expect_code 2
 expect_in "$work/run.err" "--micro-batches 5 does not divide a replica's share of 32 samples"
+say "numbers that are none end the job, without a snapshot of them"
+for program in tensor_parallel pipeline; do
+    job 2 "$program" "nan.$program" --steps 300 --lr 1000
+    expect_code 1
+    expect_in "$work/run.err" "^(\\[.*\\]:)?$program: the loss at step [0-9]+ is not a finite number; try a lower --lr\$"
+    [[ ! -e $work/nan.$program/snapshot-000000000300-g0.json ]] || fail "a snapshot of it"
+done
 say "an option without an effect is refused, and a rank that is not there"
 job 2 tensor_parallel none --micro-batches 4
 expect_code 2
