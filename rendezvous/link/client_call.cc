@@ -197,7 +197,7 @@ void ClientCall::message_came(std::string_view body) {
     }
     if (phase_ == Phase::up) return callbacks_.on_message(*message);
     const auto* refused = std::get_if<Refused>(&*message);
-    if (refused && (guess_ || patience_.passes_over_refusal(boot_now()))) {
+    if (refused && (guess_ || (!refused->for_good && patience_.passes_over_refusal(boot_now())))) {
         link_->drop();
         return link_ended(
             Error(ErrorCode::refused, link_->peer() + " refuses: " + refused->sentence));

@@ -20,7 +20,7 @@ bool MachineState::waits_to_tell(Time now, Time since) {
     const auto come = std::ranges::count_if(
         roster.nodes(), [](const auto& each) { return each.second.connected(); });
     const Time heard_by = since + share(lease(), kHearTheEnd);
-    if (come >= nodes || now >= heard_by) return false;
+    if (come + other_version.count() >= nodes || now >= heard_by) return false;
     wake_at(heard_by);
     return true;
 }
@@ -36,12 +36,13 @@ bool MachineState::is_refused(Time now) {
 // At the start of a Slurm step no further nodes will come.
 bool MachineState::too_few_are_usable(Time now) {
     const auto nodes = static_cast<int>(limits().order.size());
-    const int lost = unusable.count();
+    const int lost = unusable.count() + other_version.count();
     if (!begins_allocation() || nodes == 0 || lost == 0 || nodes - lost >= limits().min_nodes)
         return false;
-    if (waits_to_tell(now, unusable.since())) return true;
-    Ending ending = unavailable(unusable.sentence());
-    ending.code = kUsageCode;
+    const UnusableNodes& first = other_version.count() > 0 ? other_version : unusable;
+    if (waits_to_tell(now, first.since())) return true;
+    Ending ending = unavailable(first.sentence());
+    if (&first == &unusable) ending.code = kUsageCode;
     end.decide(std::move(ending));
     propose_end(now);
     return true;

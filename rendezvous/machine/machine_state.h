@@ -19,6 +19,8 @@
 #pragma once
 
 #include <random>
+#include <set>
+#include <string>
 
 #include "rendezvous/machine/machine_config.h"
 #include "rendezvous/model/durations.h"
@@ -101,6 +103,8 @@ struct MachineState {
     Gathering gathering;
     OutOfServiceNodes out_of_service;
     UnusableNodes unusable;
+    UnusableNodes other_version;     // of the order; they have never been members
+    std::set<std::string> refusals;  // that have been said
     AllocationStart allocation;
     AllocationWatch watch;
     // An entry of this leader stands, but nobody knows since when.
@@ -110,7 +114,7 @@ struct MachineState {
 
     // machine.cc: what nodes say
     void came(Time now, const Came& event);
-    void on_hello(Session session, const Hello& hello);
+    void on_hello(Time now, Session session, const Hello& hello);
     void on_join(Time now, Session session, const Join& join);
     void on_beat(Time now, Session session, const Beat& beat);
     void on_report(Time now, Session session, const Report& report);
@@ -127,7 +131,8 @@ struct MachineState {
     void send_ack(Time now, NodeState& node, bool with_facts = false);
     void ack_all(Time now);
     void scan(Time now);
-    void refuse(Session session, std::string sentence);
+    void refuse(Session session, std::string sentence, bool for_good = false);
+    void refuse_version(Time now, Session session, const Hello& hello);
     std::string of_another_job(const NodeState& node) const;
 
     // leadership.cc: who leads

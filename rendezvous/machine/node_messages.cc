@@ -12,7 +12,7 @@ namespace ddprun::rendezvous {
 
 void MachineState::came(Time now, const Came& event) {
     const Session session = event.session;
-    std::visit(Overload{[&](const Hello& m) { on_hello(session, m); },
+    std::visit(Overload{[&](const Hello& m) { on_hello(now, session, m); },
                         [&](const Join& m) { on_join(now, session, m); },
                         [&](const Beat& m) { on_beat(now, session, m); },
                         [&](const Report& m) { on_report(now, session, m); },
@@ -41,23 +41,35 @@ void MachineState::on_said_gone(Time now, Session session, const NodeId& id) {
     if (!node || node->id == id) on_gone(now, id, "is gone: its ddprun has ended");
 }
 
-void MachineState::refuse(Session session, std::string sentence) {
-    note(Note::Level::warn, "refused a node: " + sentence);
-    send(session, Refused{std::move(sentence)});
+// A node of another job calls again and again while it looks for its own rendezvous.
+void MachineState::refuse(Session session, std::string sentence, bool for_good) {
+    constexpr std::size_t kSaid = 100;
+    if (refusals.size() < kSaid && refusals.insert(sentence).second)
+        note(Note::Level::warn, "refused a node: " + sentence);
+    send(session, Refused{std::move(sentence), for_good});
     out.close(session);
 }
 
-void MachineState::on_hello(Session session, const Hello& hello) {
+// It never comes with another version in this allocation. Where the job needs it, nobody waits.
+void MachineState::refuse_version(Time now, Session session, const Hello& hello) {
+    const std::string why = "runs ddprun " + hello.version + "; the rendezvous on " +
+                            config.self.name + " runs ddprun " + config.version +
+                            "; use the same version on all nodes";
+    // One of an earlier restart of the job says nothing about this one.
+    const bool ours = hello.requeue == config.requeue;
+    if (ours && std::ranges::count(limits().order, hello.node.name) > 0)
+        other_version.add(hello.node.name, why, now);
+    refuse(session, "node " + hello.node.name + " " + why, ours);
+}
+
+void MachineState::on_hello(Time now, Session session, const Hello& hello) {
     if (hello.run_id != config.run_id)
         return refuse(session, "node " + hello.node.name + " belongs to run \"" + hello.run_id +
                                    "\"; this is run \"" + config.run_id +
                                    "\" (--rdzv-id, --rdzv-endpoint)");
     if (single() && hello.node != config.self)
         return refuse(session, "node " + hello.node.name + " cannot join: this job has one node");
-    if (hello.version != config.version)
-        return refuse(session, "node " + hello.node.name + " runs ddprun " + hello.version +
-                                   "; the rendezvous on " + config.self.name + " runs ddprun " +
-                                   config.version + "; use the same version on all nodes");
+    if (hello.version != config.version) return refuse_version(now, session, hello);
     if (hello.requeue != config.requeue)
         return refuse(session, "node " + hello.node.name + " belongs to restart " +
                                    std::to_string(hello.requeue) + " of the job; this is restart " +

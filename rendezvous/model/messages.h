@@ -304,6 +304,7 @@ struct Finished {
 // The node does not belong here (another run, another version). It must not call again.
 struct Refused {
     std::string sentence;
+    bool for_good = false;  // said by this job itself; else perhaps by another job on its port
     bool operator==(const Refused&) const = default;
 };
 

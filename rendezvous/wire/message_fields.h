@@ -243,6 +243,7 @@ void each_field(auto& v, Is<Finished> auto& finished) {
 
 void each_field(auto& v, Is<Refused> auto& refused) {
     v(DDPRUN_FIELD(sentence), refused.sentence, kSentence);
+    v(DDPRUN_FIELD(for_good), refused.for_good, Any{});
 }
 
 void each_field(auto& v, Is<Standing> auto& standing) {

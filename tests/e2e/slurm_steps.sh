@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The ways in which Slurm starts a step, on a real cluster of three hosts: on a part of the nodes, under salloc, in an
 # array, several at the same time on the same nodes, a heterogeneous job, a host file; hosts that know themselves as
-# 127.0.1.1; --interface. First: the lab of a test that was killed is removed by the next one.
+# 127.0.1.1; --interface; a node of another version. First: the lab of a test that was killed is removed by the next
+# one.
 source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun
 
@@ -116,6 +117,18 @@ lab 20 srun -N2 --ntasks-per-node=1 "$ddprun" --interface=ib7 true
 expect_code 2
 expect_in "$work/run.err" '^ddprun: --interface=ib7: n2 has no address on this interface, but on lo, eth0, fast0$'
 expect_nothing_left
+
+say "a node of another version: a line names both hosts and versions, once, and all end at once"
+version=$("$ddprun" --version | sed 's/^ddprun \([^,]*\),.*/\1/')
+LC_ALL=C sed "s/${version//./\\.}/9${version:1}/g" "$ddprun" >"$work/newer" # as long, so the program stays whole
+chmod 755 "$work/newer"
+[[ $("$work/newer" --version) == "ddprun 9${version:1},"* ]] || fail "its version is not another one"
+lab 60 srun -N2 --ntasks-per-node=1 bash -c '((SLURM_PROCID == 0)) || exec "$0" true; exec "$1" true' \
+    "$work/newer" "$ddprun"
+expect_code 69
+both="node n2 runs ddprun 9${version:1}; the rendezvous on n1 runs ddprun $version; use the same version"
+(($(grep -c "refused a node: $both" "$work/run.err") == 1)) || fail "not one line"
+expect_in "$work/run.err" "^ddprun n2: the rendezvous refused this node: $both"
 
 say "--kill-on-bad-exit does not cut --on-failure short: all nodes leave together, when it has ended"
 printf '#!/bin/sh\nsleep 1; echo done >"%s/told"\n' "$work" >"$work/slow"

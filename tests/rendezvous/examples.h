@@ -239,7 +239,7 @@ inline std::vector<ToNode> examples_to_node() {
             Stop{Generation{5}, 0, "limit", StopCause::time_limit, std::chrono::seconds{-1}, true},
             Examine{Generation{5}, {13, 0}},
             Finished{example_ending()},
-            Refused{"this is run 8812"},
+            Refused{"this is run 8812", true},
             Owners{7, {{Whose::ours, 0}, {Whose::other, 4294967294U}, {Whose::unknown, 0}}}};
 }
 

@@ -225,6 +225,18 @@ TEST(Client, PassesOverARefusalWhileThereAreOthers) {
     EXPECT_EQ(alone.messages[0], *other.answer);
 }
 
+// Our own rendezvous refuses for good, so no other candidate can be ours.
+TEST(Client, BelievesARefusalForGoodAtOnce) {
+    asio::io_context loop;
+    Peer ours(loop), peer(loop);
+    ours.answer = ToNode(Refused{"node gpu01 runs ddprun 0.0.9", true});
+    Node node(loop);
+    node.connect({ours.port(), peer.port()}, kNever);
+    ASSERT_TRUE(run_until(loop, [&] { return !node.messages.empty(); }));
+    EXPECT_EQ(node.messages[0], *ours.answer);
+    EXPECT_EQ(peer.accepted, 0);
+}
+
 // A node only guesses that a service of its job is on that port. The rendezvous of another job is
 // there and refuses. This must not end the node: its own leader may be slow.
 TEST(Client, BelievesNoRefusalOfAGuess) {

@@ -190,6 +190,34 @@ TEST(Machine, EndForWantOfUsableNodesIsNotPutOffForEver) {
     EXPECT_THAT(s.tick(11), Contains("create 0: end 2, node a is unusable: no GPU; and 1 more"));
 }
 
+// b has another version, so it never comes. It is told for good, and said once however often it
+// calls. The end, with 69, waits for c only.
+TEST(Machine, NodeOfAStepWithAnotherVersionEndsTheJobAtOnce) {
+    Script s(of_step(3));
+    const std::string why =
+        "node b runs ddprun 2; the rendezvous on leader runs ddprun 1; use the "
+        "same version on all nodes";
+    s.join(0, 1, node("a"));
+    EXPECT_THAT(
+        s.come(0.1, 2, Hello{"job", node("b"), "2", 0}),
+        ElementsAre("note: refused a node: " + why, "2: Refused for good: " + why, "2: closed"));
+    EXPECT_THAT(s.come(0.2, 3, Hello{"job", node("b"), "2", 0}),
+                ElementsAre("3: Refused for good: " + why, "3: closed"));
+    EXPECT_THAT(s.join(0.3, 4, node("c")), Contains("create 0: end 69, " + why));
+}
+
+// One of an earlier restart of the job, or of another job, does not end this one.
+TEST(Machine, AnotherVersionFromElsewhereEndsNothing) {
+    Script s(of_step(3));
+    s.join(0, 1, node("a"));
+    s.join(0, 2, node("c"));
+    for (const Hello& other : {Hello{"job", node("b"), "2", 7}, Hello{"job", node("x"), "2", 0}})
+        EXPECT_THAT(s.come(0.1, 3, other), Not(Contains(HasSubstr("create"))));
+    s.join(0.2, 4, node("b"));
+    for (const int session : {1, 2}) s.beat(0.5, session);
+    EXPECT_THAT(s.beat(0.5, 4), Contains(HasSubstr("generation 0 {a b c}")));
+}
+
 // Two of three nodes are enough, so a and b start without c, after the last call.
 TEST(Machine, NodeThatCanRunNothingMayBeMissing) {
     Script s(of_step(2));

@@ -58,7 +58,8 @@ inline std::string describe(const ToNode& message) {
     }
     if (const auto* m = std::get_if<Finished>(&message))
         return "Finished " + std::to_string(m->ending.code);
-    if (const auto* m = std::get_if<Refused>(&message)) return "Refused: " + m->sentence;
+    if (const auto* m = std::get_if<Refused>(&message))
+        return (m->for_good ? "Refused for good: " : "Refused: ") + m->sentence;
     if (const auto* m = std::get_if<Standing>(&message))
         return std::string(m->leads ? "Standing: leads" : "Standing: dormant") +
                (m->held > kNoGeneration ? ", holds " + std::to_string(m->held.value) : "");

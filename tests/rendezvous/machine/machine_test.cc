@@ -277,9 +277,10 @@ TEST(Machine, WrongRunIsRefused) {
 // Who reads it on the refused host learns which host has which version.
 TEST(Machine, AnotherVersionIsRefusedWithBothHosts) {
     Script s(limits(1, 2));
-    EXPECT_THAT(s.come(0, 1, Hello{"job", node("x"), "2", 0}),
-                Contains("1: Refused: node x runs ddprun 2; the rendezvous on leader runs ddprun "
-                         "1; use the same version on all nodes"));
+    EXPECT_THAT(
+        s.come(0, 1, Hello{"job", node("x"), "2", 0}),
+        Contains("1: Refused for good: node x runs ddprun 2; the rendezvous on leader runs ddprun "
+                 "1; use the same version on all nodes"));
 }
 
 // Ranks of MPI would wait for those of a node that does not serve them.
