@@ -48,14 +48,15 @@ class StoreThread {
   private:
     // Wakes the thread for its Asio loop: it accepts connections, and runs what others have posted.
     struct AsioIsDue final : ReadySocket {
-        explicit AsioIsDue(bool& due) : due(due) {}
-        void on_ready(bool, bool) override { due = true; }
+        AsioIsDue(bool& due, int pipe) : due(due), pipe(pipe) {}
+        void on_ready(bool, bool) override;
         bool& due;
+        const int pipe;  // is emptied; -1: the descriptor is Asio's
     };
 
     StoreThread(std::unique_ptr<boost::asio::io_context> io, Server::Acceptors acceptors,
                 ServerOptions options);
-    void wake_at(int fd);  // throws std::system_error
+    void wake_at(int fd, int pipe = -1);  // throws std::system_error
     void wake();
     void serve();
     Result<> run();
@@ -63,7 +64,7 @@ class StoreThread {
     std::unique_ptr<boost::asio::io_context> io_;  // declared first: server and sessions live on it
     bool asio_is_due_ = true;
     std::deque<AsioIsDue> wakers_;
-    UniqueFd woken_;  // an eventfd, for other threads
+    UniqueFd woken_, wake_;  // the ends of a pipe, for other threads
     std::atomic<bool> stopping_{false};
     Server server_;
     std::thread thread_;

@@ -85,7 +85,7 @@ for limit in core=0 memlock=0 sigpending=0 msgqueue=0 nice=0 rtprio=0 locks=0 rs
     row 0 "" prlimit --$limit JOB
 done
 for files in 0 3 8 15; do row 126 "the limit of open files is $files .*needed" prlimit --nofile=$files JOB; done
-for files in 16 20; do row 126 "no descriptors left for its pipes" prlimit --nofile=$files JOB; done
+for files in 16 20; do row 126 "no descriptors (left for its pipes|to be had for it)" prlimit --nofile=$files JOB; done
 row 126 "the limit of the stack is 64 KiB" prlimit --stack=65536 JOB
 # The limit counts for files only, so a pipe can take what ddprun says.
 row 126 "no memory file .*ulimit -f" bash -c 'prlimit --fsize=0 "$@" 2>&1 | cat >&2; exit ${PIPESTATUS[0]}' limited JOB
