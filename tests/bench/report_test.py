@@ -96,7 +96,7 @@ class Verdicts(unittest.TestCase):
         rows = [Row("a", "ddprun", [1]), Row("b", "ddprun", [9]), Row("c", "ddprun", [9])]
         judged = verdicts.judge([Goal("a", 1), Goal("b", 1), Goal("c", 1, reason="r"), Goal("d", 1)], rows)
         self.assertEqual(verdicts.summary(judged),
-                         "Goals: 4, of which 1 met, 1 missed for a known limit, 1 missed, 1 not measured")
+                         "Goals: 4, of which 1 met, 1 missed for a reason, 1 missed without one, 1 not measured")
 
     def test_json_has_all_samples_and_the_verdict(self):
         rows = [Row("m", "ddprun", [1.5, 2.5]), Row("m", "torchrun", ["none in 60 s"])]

@@ -2,7 +2,7 @@
 # All figures of ddprun beside its peers, on this machine, in one run: a table with goals, ratios and what became of
 # each goal.
 #
-#   tests/bench/run.sh                 about 17 minutes on two cores
+#   tests/bench/run.sh                 about 16 minutes on two cores
 #   tests/bench/run.sh --quick         less than 4: fewer samples, smaller sizes
 #   tests/bench/run.sh --json FILE     all samples and verdicts for programs
 #   tests/bench/run.sh --plots FOLDER  the plots, as PNG

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 from report import show
 
-MET, MISSED, LIMITED, MISSING = "met", "MISSED", "missed, limit known", "not measured"
+MET, MISSED, LIMITED, MISSING = "met", "MISSED", "missed, reason given", "not measured"
 
 
 @dataclass
@@ -110,8 +110,8 @@ def figure_table(rows):
 def summary(verdicts):
     """One line: how many goals are met, and what of the rest."""
     count = lambda state: sum(each.state == state for each in verdicts)
-    return (f"Goals: {len(verdicts)}, of which {count(MET)} met, {count(LIMITED)} missed for a known limit, "
-            f"{count(MISSED)} missed, {count(MISSING)} not measured")
+    return (f"Goals: {len(verdicts)}, of which {count(MET)} met, {count(LIMITED)} missed for a reason, "
+            f"{count(MISSED)} missed without one, {count(MISSING)} not measured")
 
 
 def as_json(machine, rows, verdicts, notes):
