@@ -257,7 +257,7 @@ std::optional<launcher::JobInput> come_without_workers(launcher::Options options
     options.on_failure.reset();
     options.on_event.reset();
     // The plan needs some program that exists. It is never started.
-    options.program = "/proc/self/exe";
+    options.program = own_program();
     options.python.reset();
     options.module = options.run_path = false;
     options.no_python = true;

@@ -19,6 +19,7 @@
 #include "agent/keeper/keeper_process.h"
 #include "agent/keeper/keeper_setup.h"
 #include "agent/keeper/keeper_texts.h"
+#include "base/system/own_proc.h"
 
 namespace ddprun::agent {
 namespace keeper {
@@ -103,7 +104,8 @@ Result<Started> start_by_exec(const KeeperOptions& options) {
     ::posix_spawnattr_setsigmask(&attributes, &all);
     ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     pid_t pid = -1;
-    const int failed = ::posix_spawn(&pid, "/proc/self/exe", &actions, &attributes, argv, environ);
+    const int failed =
+        ::posix_spawn(&pid, own_program().c_str(), &actions, &attributes, argv, environ);
     ::posix_spawnattr_destroy(&attributes);
     ::posix_spawn_file_actions_destroy(&actions);
     if (failed != 0) return errno_error("cannot start a new keeper", failed);

@@ -1,4 +1,4 @@
-// Starts a keeper process: by fork from a young ddprun, or by exec of /proc/self/exe from one that
+// Starts a keeper process: by fork from a young ddprun, or by exec of its own program from one that
 // has threads. Runs in ddprun. No state.
 #pragma once
 

@@ -21,7 +21,7 @@ class StillWorker {
     void sampled(Time now, const WorkerSample& sample);
     void found_at(Time now, const ProgramPlace& place);
 
-    // When it was last seen. Of a standstill in a collective the connections tell something.
+    // When it was last seen. Only then do its connections tell why it stands still.
     bool in_collective() const { return last_.pending > 0; }
     // For how long it has stood still.
     Duration lasted(Time now) const { return sampled_ ? now - still_since_ : Duration{}; }

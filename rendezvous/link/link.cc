@@ -75,7 +75,7 @@ void Link::read_ahead_of_need() {
     const auto read_some = [self = shared_from_this()](error_code error, std::size_t size) {
         if (self->phase_ == Phase::over) return;
         self->came(error, {self->ahead_.data(), size});
-        // A full buffer is the begin of something large.
+        // A full buffer is the beginning of something large.
         size == kReadAhead ? self->read_what_is_there() : self->read();
     };
     socket_.async_read_some(asio::buffer(ahead_), read_some);

@@ -44,20 +44,27 @@ void MachineState::on_said_gone(Time now, Session session, const NodeId& id) {
 // A node of another job calls again and again while it looks for its own rendezvous.
 void MachineState::refuse(Session session, std::string sentence, bool for_good) {
     constexpr std::size_t kSaid = 100;
-    if (refusals.size() < kSaid && refusals.insert(sentence).second)
-        note(Note::Level::warn, "refused a node: " + sentence);
+    if (refusals.size() < kSaid && refusals.insert(sentence).second) {
+        const bool last = refusals.size() == kSaid;
+        note(Note::Level::warn, "refused a node: " + sentence +
+                                    (last ? "; further ones are refused without a line" : ""));
+    }
     send(session, Refused{std::move(sentence), for_good});
     out.close(session);
 }
 
-// It never comes with another version in this allocation. Where the job needs it, nobody waits.
+// Its ddprun is that of this allocation, so it does not come with our version. Where the job needs
+// the node, nobody waits. A second ddprun of a node that is here says nothing about the first.
 void MachineState::refuse_version(Time now, Session session, const Hello& hello) {
     const std::string why = "runs ddprun " + hello.version + "; the rendezvous on " +
                             config.self.name + " runs ddprun " + config.version +
                             "; use the same version on all nodes";
     // One of an earlier restart of the job says nothing about this one.
     const bool ours = hello.requeue == config.requeue;
-    if (ours && std::ranges::count(limits().order, hello.node.name) > 0)
+    const bool is_here = std::ranges::any_of(roster.nodes(), [&](const auto& each) {
+        return each.second.connected() && each.first.name == hello.node.name;
+    });
+    if (ours && !is_here && std::ranges::count(limits().order, hello.node.name) > 0)
         other_version.add(hello.node.name, why, now);
     refuse(session, "node " + hello.node.name + " " + why, ours);
 }
@@ -108,6 +115,7 @@ void MachineState::on_join(Time now, Session session, const Join& join) {
         return refuse(session, of_another_job(*node));
     node->joined = true;
     node->came = now;
+    other_version.forget(node->id.name);
     late.look_anew();
     gathering.somebody_came();
     node->offer = join.offer;

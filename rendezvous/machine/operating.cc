@@ -196,13 +196,12 @@ const NodeState* MachineState::has_its_rank(const NodeState& spare) const {
     if (!holding() || !spare.offer.node_rank || held()->lease.has(spare.id)) return nullptr;
     const std::vector<Member>& members = held()->assignment.members;
     if (static_cast<int>(members.size()) < limits().max_nodes) return nullptr;
-    for (const Member& member : members) {
-        const NodeState* other = roster.find(member.node);
-        const bool goes_on = other && other->connected() &&
-                             other->beat_came >= spare.came + share(lease(), kNodeSilent);
-        if (goes_on && member.offer.node_rank == spare.offer.node_rank) return other;
-    }
-    return nullptr;
+    const auto same = std::ranges::find(members, spare.offer.node_rank,
+                                        [](const Member& one) { return one.offer.node_rank; });
+    const NodeState* member = same == members.end() ? nullptr : roster.find(same->node);
+    const bool goes_on = member && member->connected() &&
+                         member->beat_came >= spare.came + share(lease(), kNodeSilent);
+    return goes_on ? member : nullptr;
 }
 
 std::string MachineState::one_rank(const NodeState& spare, const NodeState& member) const {

@@ -1,4 +1,5 @@
-// Nodes that said that they can run no worker, and why. They never join again.
+// Nodes that the job cannot use, and why: they said that they can run no worker, or they have
+// another version.
 //
 // Pure; owned by the rendezvous machine.
 #pragma once
@@ -17,6 +18,7 @@ class UnusableNodes {
         if (why_.empty()) since_ = now;
         why_.emplace(node, why);
     }
+    void forget(const std::string& node) { why_.erase(node); }
     bool contains(const std::string& node) const { return why_.contains(node); }
     // "is unusable: no GPU"; empty: it is usable.
     std::string why(const std::string& node) const {

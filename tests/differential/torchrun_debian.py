@@ -2,7 +2,8 @@
 """The torchrun of Debian's python3-torch (1.13), which is older than Debian's Python.
 
 Since Python 3.11 a loop over an enumeration of flags has its single bits only, so that 1.13 takes 0 and 3 of
---redirects and --tee, its own defaults among them, for nothing at all. Here they mean what they did on the Pythons of its time."""
+--redirects and --tee, its own defaults among them, for nothing at all. Here they mean what they did on
+the Pythons of its time."""
 import re
 import sys
 

@@ -74,7 +74,8 @@ say "numbers that are none end the job, without a snapshot of them"
 for program in tensor_parallel pipeline; do
     job 2 "$program" "nan.$program" --steps 300 --lr 1000
     expect_code 1
-    expect_in "$work/run.err" "^(\\[.*\\]:)?$program: the loss at step [0-9]+ is not a finite number; try a lower --lr\$"
+    expect_in "$work/run.err" \
+        "^(\\[.*\\]:)?$program: the loss at step [0-9]+ is not a finite number; try a lower --lr\$"
     [[ ! -e $work/nan.$program/snapshot-000000000300-g0.json ]] || fail "a snapshot of it"
 done
 say "an option without an effect is refused, and a rank that is not there"

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Chaos on one node: random kills, freezes and floods against workers, keeper and ddprun.
 
-Each round runs one real job and one plan of acts, both drawn from a seed. Then it looks: the job has ended in time, with
-a code that its acts explain; no two generations have run at once; no process and no folder of the job is left; ddprun
-has not crashed. Two rounds run side by side.
+Each round runs one real job and one plan of acts, both drawn from a seed. Then it looks: the job has ended in time,
+with a code that its acts explain; no two generations have run at once; no process and no folder of the job is left;
+ddprun has not crashed. Two rounds run side by side.
 
-    tests/faults/chaos.py                        ten seconds, the same each time; in a long run five minutes with new seeds
+    tests/faults/chaos.py                        ten seconds, always the same; in a long run five minutes with new seeds
     tests/faults/chaos.py --seconds 3600         for so long, with new seeds
     tests/faults/chaos.py --seed 4711 --rounds 1 one round again
 

@@ -32,6 +32,7 @@ for target in "${targets[@]}"; do
     echo "$target, $seconds s"
     mkdir -p "build-fuzz/corpus/$target"
     "build-fuzz/bin/${target}_fuzz" -max_total_time="$seconds" -max_len=2000 -timeout=10 -rss_limit_mb=1024 \
-        -print_final_stats=1 -artifact_prefix=build-fuzz/found/ "build-fuzz/corpus/$target" "tests/fuzz/corpus/$target" \
+        -print_final_stats=1 -artifact_prefix=build-fuzz/found/ \
+        "build-fuzz/corpus/$target" "tests/fuzz/corpus/$target" \
         2>&1 | grep -vE '^#[0-9]+' || exit 1
 done

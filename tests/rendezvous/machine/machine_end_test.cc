@@ -218,6 +218,17 @@ TEST(Machine, AnotherVersionFromElsewhereEndsNothing) {
     EXPECT_THAT(s.beat(0.5, 4), Contains(HasSubstr("generation 0 {a b c}")));
 }
 
+// A second ddprun on a host, of another version, before or after the right one: the node is there.
+TEST(Machine, AnotherVersionBesideANodeThatIsHereEndsNothing) {
+    Script s(of_step(3));
+    s.come(0, 1, Hello{"job", node("b"), "2", 0});
+    for (const int i : {2, 3}) s.join(0.1, i, node(i == 2 ? "a" : "b"));
+    s.come(0.2, 4, Hello{"job", node("a"), "2", 0});
+    s.join(0.3, 5, node("c"));
+    for (const int session : {2, 3}) s.beat(0.5, session);
+    EXPECT_THAT(s.beat(0.5, 5), Contains(HasSubstr("generation 0 {a b c}")));
+}
+
 // Two of three nodes are enough, so a and b start without c, after the last call.
 TEST(Machine, NodeThatCanRunNothingMayBeMissing) {
     Script s(of_step(2));

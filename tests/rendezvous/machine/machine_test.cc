@@ -216,15 +216,20 @@ TEST(Machine, ThirdNodeOfTwoIsASpare) {
                                             HasSubstr("2: Assigned"), "3: Parked"));
 }
 
-// A second job on the same two hosts, also without --rdzv-id: its first node finds the port in use,
-// and its second one would wait here for the end of a job that is not its own, and end with 0.
-TEST(Machine, ASpareWithTheRankOfANodeThatRunsIsRefused) {
-    Script s(limits(2, 2));
+// a and b run with the node ranks 0 and 1, and another ddprun of b comes with b's.
+void run_two_and_come_again(Script& s) {
     for (const int i : {1, 2}) s.join(0, i, node(i == 1 ? "a" : "b"), offer_of_rank(i - 1));
     for (const int i : {1, 2}) s.beat(0.5, i);
     s.created(0.6);
     for (const int i : {1, 2}) s.runs(1, i, 0);
     s.join(2, 3, node("b", 2), offer_of_rank(1));
+}
+
+// A second job on the same two hosts, also without --rdzv-id: its first node finds the port in use,
+// and its second one would wait here for the end of a job that is not its own, and end with 0.
+TEST(Machine, ASpareWithTheRankOfANodeThatRunsIsRefused) {
+    Script s(limits(2, 2));
+    run_two_and_come_again(s);
     for (double now = 3; now < 8; ++now)
         for (const int i : {1, 2, 3})
             EXPECT_THAT(s.beat(now, i), Not(Contains(HasSubstr("refused")))) << now;
@@ -240,15 +245,24 @@ TEST(Machine, ASpareWithTheRankOfANodeThatRunsIsRefused) {
 // there, but it says nothing more.
 TEST(Machine, AProcessThatComesAnewIsNotRefusedForItsOwnRank) {
     Script s(limits(2, 2));
-    for (const int i : {1, 2}) s.join(0, i, node(i == 1 ? "a" : "b"), offer_of_rank(i - 1));
-    for (const int i : {1, 2}) s.beat(0.5, i);
-    s.created(0.6);
-    for (const int i : {1, 2}) s.runs(1, i, 0);
-    s.join(2, 3, node("b", 2), offer_of_rank(1));
+    run_two_and_come_again(s);
     s.beat(2.1, 2);
     for (double now = 3; now < 12; ++now)
         for (const int i : {1, 3})
             EXPECT_THAT(s.beat(now, i), Not(Contains(HasSubstr("refused")))) << now;
+}
+
+// A caller that lies anew each time fills no log.
+TEST(Machine, SaysAHundredRefusalsAtMost) {
+    Script s(limits(2, 2));
+    int said = 0;
+    std::string last;
+    for (int i = 0; i < 150; ++i)
+        for (const std::string& line :
+             s.come(0, 100 + i, Hello{std::to_string(i), node("x"), "1", 0}))
+            if (line.starts_with("note: ")) ++said, last = line;
+    EXPECT_EQ(said, 100);
+    EXPECT_TRUE(last.ends_with("; further ones are refused without a line")) << last;
 }
 
 // A create may take long on a slow file system, and b leaves meanwhile. The generation exists, but
