@@ -127,8 +127,8 @@ class Keeper {
     // call replaces the one before. A new keeper must be told again.
     void remove_when_gone(const std::string& folder, int lock_fd);
 
-    // Starts a new keeper by exec of this program (own_program()); main passes argv[1] == kKeeperArgument on to
-    // keeper_main_exec(). Only after Events::died. Possible errors:
+    // Starts a new keeper by exec of this program (own_program()); main passes argv[1] ==
+    // kKeeperArgument on to keeper_main_exec(). Only after Events::died. Possible errors:
     //   internal     no process or no socket
     //   unavailable  the last keepers died at once, so the next one would, too
     Result<> restart();

@@ -45,9 +45,9 @@ void MachineState::on_said_gone(Time now, Session session, const NodeId& id) {
 void MachineState::refuse(Session session, std::string sentence, bool for_good) {
     constexpr std::size_t kSaid = 100;
     if (refusals.size() < kSaid && refusals.insert(sentence).second) {
-        const bool last = refusals.size() == kSaid;
-        note(Note::Level::warn, "refused a node: " + sentence +
-                                    (last ? "; further ones are refused without a line" : ""));
+        const char* rest =
+            refusals.size() == kSaid ? "; further ones are refused without a line" : "";
+        note(Note::Level::warn, "refused a node: " + sentence + rest);
     }
     send(session, Refused{std::move(sentence), for_good});
     out.close(session);
