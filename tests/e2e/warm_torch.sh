@@ -10,5 +10,7 @@ kinds=$(sed -n 's/^    "\([a-z_]*\)": .*/\1/p' "$e2e/warm/torch_kinds.py")
 [[ -n ${DDPRUN_LONG:-} ]] || kinds="train seeds"
 [[ -n ${DDPRUN_LONG:-} || $1 == debian ]] || kinds+=" load_fork spawn cuda fails"
 for kind in $kinds; do
-    same_warm_and_cold --nproc-per-node=2 "$e2e/warm/torch_kinds.py" "$kind"
+    # The first worker that fails ends the others, which may then not have said why they would fail.
+    [[ $kind == @(fails|killed) ]] && workers=1 || workers=2
+    same_warm_and_cold --nproc-per-node=$workers "$e2e/warm/torch_kinds.py" "$kind"
 done
