@@ -3,8 +3,9 @@ function(ddprun_embed_bootstrap target)
   set(folder ${CMAKE_SOURCE_DIR}/agent/warm/bootstrap)
   set(DDPRUN_BOOTSTRAP "")
   # The one that Python looks for is the last one: where it is, all are.
-  foreach(name _ddprun_check.py _ddprun_preload.py _ddprun_process.py _ddprun_record.py _ddprun_recorder.py
-               _ddprun_script.py _ddprun_serve.py sitecustomize.py)
+  foreach(name _ddprun_begin.py _ddprun_check.py _ddprun_fingerprint.py _ddprun_hidden.py _ddprun_preload.py
+               _ddprun_process.py _ddprun_proved.py _ddprun_record.py _ddprun_recorder.py _ddprun_script.py
+               _ddprun_serve.py sitecustomize.py)
     file(READ ${folder}/${name} text)
     string(APPEND DDPRUN_BOOTSTRAP "    {\"${name}\", R\"python(${text})python\"},\n")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${folder}/${name})

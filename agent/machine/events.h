@@ -85,6 +85,14 @@ struct WorkersExamined {
     // Processes of Python whose functions could not be read.
     std::vector<std::int64_t> unread = {};
 };
+// A worker that was forked from a server has found that a cold start would not be like it
+// (agent/warm). It has ended.
+struct WarmStartDiffers {
+    Generation generation;
+    int local_rank = 0;
+    std::string why;
+    Time at{};
+};
 // All workers of this node stand still, or no longer do: then the list is empty.
 struct WorkersStill {
     Generation generation;
@@ -111,8 +119,8 @@ struct Tick {};
 
 using Event = std::variant<Started, LinkUp, LinkLost, MessageCame, WorkerStarted, WorkerNotStarted,
                            WorkerExited, Swept, CannotKill, KeeperFrozen, KeeperDied, KeeperBack,
-                           NoKeeper, WorkerProgress, WorkersExamined, WorkersStill, StoreContact,
-                           LedgerFound, SignalCame, JobEndKnown, Tick>;
+                           NoKeeper, WorkerProgress, WarmStartDiffers, WorkersExamined,
+                           WorkersStill, StoreContact, LedgerFound, SignalCame, JobEndKnown, Tick>;
 
 // ---- effects
 
@@ -190,6 +198,7 @@ struct AskJobEnd {
 // Kill whatever is left of this generation, descendants too; answered by Swept.
 struct Sweep {
     Generation generation;
+    bool met = false;  // all workers of the job had met
     bool operator==(const Sweep&) const = default;
 };
 // The sweep takes longer than killing can take: what is left, and where does it hang? Answered by

@@ -60,6 +60,7 @@ Effects Machine::step(Time now, const Event& event) {
                         [&](const CannotKill& e) { s.on_cannot_kill(now, e); },
                         [&](const KeeperFrozen&) { s.on_keeper_frozen(now); },
                         [&](const KeeperDied& e) { s.on_keeper_died(now, e.how); },
+                        [&](const WarmStartDiffers& e) { s.on_warm_start_differs(now, e); },
                         [&](const KeeperBack&) { s.keeper_alive = true; },
                         [&](const NoKeeper& e) { s.on_no_keeper(e.why); },
                         [&](const WorkerProgress& e) { s.on_progress(now, e); },

@@ -126,6 +126,7 @@ struct MachineState {
     void cleared(Time now);
     void on_keeper_frozen(Time now);
     void on_keeper_died(Time now, const std::string& how);
+    void on_warm_start_differs(Time now, const WarmStartDiffers& event);
     void on_no_keeper(const std::string& why);
     void on_progress(Time now, const WorkerProgress& event);
     void pass_on(Generation held, const rendezvous::SnapshotAsked& asked);

@@ -124,7 +124,7 @@ void MachineState::climb(Time now) {
 // left.
 void MachineState::sweep(Time now) {
     if (!running->sweep.begin(now, config.grace.killed)) return;
-    effects.push_back(Sweep{running->place.generation});
+    effects.push_back(Sweep{running->place.generation, facts.reach() >= rendezvous::Reach::met});
 }
 
 void MachineState::look_for_stuck(Time now) {
@@ -196,6 +196,22 @@ void MachineState::on_keeper_died(Time now, const std::string& how) {
     facts.interrupt({config.node.name, "the keeper of node " + config.node.name + ' ' + how, true},
                     now);
     cleared(now);
+}
+
+// No failure of the program: the next generation starts cold, and no restart is used up.
+void MachineState::on_warm_start_differs(Time now, const WarmStartDiffers& event) {
+    if (!is_running(event.generation)) return;
+    if (phase == Phase::running) {
+        const int rank = running->place.rank_offset + event.local_rank;
+        facts.interrupt({{},
+                         "a cold start of rank " + std::to_string(rank) + " on " +
+                             rendezvous::host_of(config.node.name) +
+                             " would differ from its warm start (" + event.why + ")",
+                         false},
+                        event.at);
+        begin_stop(now, kKill, Duration::zero());
+    }
+    if (running->workers.ended(event.local_rank, now)) sweep(now);
 }
 
 // No worker can run here any more. The node stays connected to hear the end of the job.

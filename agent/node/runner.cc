@@ -41,12 +41,7 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
       warm_(loop, keeper, consoles_.files,
             warm_job(config_.warm, config_.recorders.opens_server, config_.workers,
                      config_.machine.offer.slots),
-            {.info = says(Note::Level::info),
-             .debug = says(Note::Level::debug),
-             .make_folder =
-                 [this](std::function<void(const std::string&)> done) {
-                     folder_.prepare([this, done = std::move(done)] { done(folder_.temporary()); });
-                 }}),
+            {.info = says(Note::Level::info), .debug = says(Note::Level::debug)}),
       recorders_(loop, recorder_options(config_.recorders, config_.workers),
                  config_.workers.environment, says(Note::Level::warn)),
       folder_(consoles_.files, config_.log_dir, config_.machine.run_id, heirs()),
@@ -54,7 +49,7 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
       store_(
           loop_, config_.store,
           [this](Generation generation, int processes) {
-              phases_.met(processes, boot_now());
+              if (phases_.met(processes, boot_now())) warm_.progressed();
               post(StoreContact{generation, processes});
           },
           log_),
@@ -180,8 +175,7 @@ void Runner::perform(Effect& effect) {
                 if (workers_) workers_->ask_snapshot(e.hint);
             },
             [&](const AskJobEnd&) { ask_job_end(); },
-            [&](const ExamineWorkers& e) { looks_.examine(e); },
-            [&](const Sweep& e) { sweep(e.generation); },
+            [&](const ExamineWorkers& e) { looks_.examine(e); }, [&](const Sweep& e) { sweep(e); },
             [&](const LookForStuck& e) { look_for_stuck(e); }, [&](const Note& e) { log_(e); },
             [&](const Exit& e) {
                 // The machine has decided the end, so no further event reaches it.
@@ -234,14 +228,10 @@ void Runner::spawn(const rendezvous::NodePlace& place) {
         [this](const WorkerStart& start, Keeper::SpawnCallback done) {
             warm_.spawn(start, std::move(done));
         },
-        consoles_, folder_,
-        [this](Event event) {
-            see(event);
-            post(std::move(event));
-        },
+        consoles_, folder_, [this](Event event) { post(seen(std::move(event))); },
         [this](const Error& error) { warn(error.sentence()); });
-    workers_->start(place, [this](const std::string& folder) {
-        warm_.begin(folder_.temporary());
+    workers_->start(place, [this, cold = place.cold](const std::string& folder) {
+        warm_.begin(folder_.temporary(), cold);
         recorders_.begin(folder_.temporary(), workers_->kept_folder(), config_.workers.environment);
         if (config_.serve_timers)
             if (const std::string path = timers_.serve(folder); !path.empty())
@@ -268,26 +258,32 @@ void Runner::ask_job_end() {
     });
 }
 
-// What the machine does not need to know.
-void Runner::see(const Event& event) {
+// What the machine need not know is taken from an event of the workers on its way.
+Event Runner::seen(Event event) {
     if (std::holds_alternative<WorkerStarted>(event)) phases_.started(boot_now());
-    if (!std::holds_alternative<WorkerProgress>(event)) return;
+    if (const auto* exited = std::get_if<WorkerExited>(&event))
+        if (auto why = warm_.difference(exited->outcome.error))
+            return WarmStartDiffers{exited->generation, exited->outcome.local_rank, std::move(*why),
+                                    exited->at};
+    if (!std::holds_alternative<WorkerProgress>(event)) return event;
     warm_.progressed();
-    if (!phases_.under_way()) return;
-    log_(Note{Note::Level::debug, phases_.progressed(boot_now(), store_.last_request())});
+    if (phases_.under_way())
+        log_(Note{Note::Level::debug, phases_.progressed(boot_now(), store_.last_request())});
+    return event;
 }
 
 // The workers are killed from here, too: a frozen keeper would let them run on, perhaps beyond the
 // deadline. Then `noticed`: the sweep may follow a deadline, and the keeper must not take ddprun
 // for frozen.
 // Swept is reported last, so that the machine hears of every death first.
-void Runner::sweep(Generation generation) {
+void Runner::sweep(const Sweep& effect) {
+    const Generation generation = effect.generation;
     sweeping_ = generation;
     if (workers_) workers_->kill();
     warm_.cancel();
     keeper_.noticed();
     const bool succeeded = workers_ && workers_->have_succeeded();
-    warm_.ended(!succeeded);
+    warm_.ended(!succeeded, effect.met);
     keeper_.sweep(succeeded,
                   [this, generation, alive = std::weak_ptr(alive_)](const LeftRunning& left) {
                       // A keeper that has died answers its open sweeps as well. KeeperDied then

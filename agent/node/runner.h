@@ -81,8 +81,8 @@ class Runner {
         consoles_.files.post([left = left_sockets_] { left.remove(); });
     }
     void ask_job_end();
-    void see(const Event& event);
-    void sweep(Generation generation);
+    Event seen(Event event);
+    void sweep(const Sweep& effect);
     void on_survivor(const Survivor& survivor);
     void look_for_stuck(const LookForStuck& look);
     void heed_terminal(int wait_status);

@@ -17,8 +17,10 @@ void StartPhases::started(Time now) {
     if (begun_ && !met_) started_ = now;
 }
 
-void StartPhases::met(int processes, Time now) {
-    if (begun_ && !met_ && processes >= processes_) met_ = now;
+bool StartPhases::met(int processes, Time now) {
+    if (met_ || processes < processes_) return false;
+    met_ = now;
+    return true;
 }
 
 // A phase that nobody has seen counts to the next one.

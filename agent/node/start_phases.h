@@ -22,8 +22,8 @@ class StartPhases {
     // A worker of this node runs.
     void started(Time now);
     bool under_way() const { return begun_.has_value(); }
-    // So many processes have asked the store.
-    void met(int processes, Time now);
+    // So many processes have asked the store. Returns whether these are all, for the first time.
+    bool met(int processes, Time now);
     // A worker has reported progress. Returns the phases in words for the first one of a
     // generation, else an empty text. `last_request`: the last one of the store.
     std::string progressed(Time now, std::optional<Time> last_request);

@@ -20,7 +20,6 @@ warm::WarmStarts::Job warm_job(warm::Mode mode, bool opens_recorder, const Worke
     EnvironmentToCome environment = environment_to_come(plan);
     job.worker.environment = std::move(environment.example);
     job.placed = std::move(environment.placed);
-    job.own_environment = plan.environment;
     job.workers = workers;
     job.cpus = static_cast<int>(allowed_cpus().size());
     return job;

@@ -1,14 +1,13 @@
 // ddprun's end of the socket to a fork server: packets of words, with descriptors beside them.
 //
 // To the server:
-//   import            payload: keys and values (plan_text): what to import, and what not
+//   import            payload: keys and values: what to import (WarmStarts::plan())
 //   worker            payload: file for the record of imports, numbers of the descriptors, CPUs,
 //                     then the environment; descriptors: payload, release, then those of the worker
 //   fork ID           the workers since the last fork
 // From the server:
 //   hello             the bootstrap runs
-//   ready N           everything is imported: so many modules
-//   again NAME WHY …  these modules must be left out, by another server
+//   ready N WHY       what may be imported is: so many modules; why the workers import more, or ""
 //   cold WHY          no worker may be forked from it
 //   forked ID PID …   the workers; the keeper is their parent. They wait for a byte on `release`
 //   failed ID ERRNO   no worker runs, nor will

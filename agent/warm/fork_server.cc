@@ -72,9 +72,12 @@ void ForkServer::start(const char* mode, std::vector<std::string> argv) {
     start.stdout_fd = start.stderr_fd = writing.get();
     start.extra = {{kChannelFd, theirs.get()}};
     start.spared = true;
+    std::string variables;
+    for (const std::string& name : wanted_.rank_variables) variables += name + ",";
     add_bootstrap(
         start.environment, wanted_.folder,
-        {std::string("DDPRUN_WARM=") + mode, "DDPRUN_WARM_FD=" + std::to_string(kChannelFd)});
+        {std::string("DDPRUN_WARM=") + mode, "DDPRUN_WARM_FD=" + std::to_string(kChannelFd),
+         "DDPRUN_WARM_VARIABLES=" + variables});
     if (pid_ != 0) past_.push_back(pid_);
     pid_ = 0;
     channel_ = std::make_unique<Channel>(
@@ -108,17 +111,9 @@ void ForkServer::on_words(const Words& words) {
         go_to(State::importing, kToImport);
         return channel_->send({"import"}, wanted_.plan, {});
     }
-    if (kind == "ready" && words.size() > 1 && state_ == State::importing) {
+    if (kind == "ready" && words.size() > 2 && state_ == State::importing) {
         go_to(State::ready, {});
-        return std::exchange(was_ready_, true) ? events_.more() : events_.ready(words[1]);
-    }
-    if (kind == "again" && state_ == State::importing) {
-        std::vector<Events::LeftOut> found;
-        for (std::size_t i = 1; i + 1 < words.size(); i += 2)
-            found.push_back({words[i], words[i + 1]});
-        state_ = State::over;
-        kill();
-        return events_.again(found);
+        return events_.ready(words[1], words[2]);
     }
     if (kind == "cold" && words.size() > 1) return fail(words[1]);
     if (state_ == State::forking && words.size() > 2 && words[1] == std::to_string(forks_)) {

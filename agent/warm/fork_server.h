@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,18 +51,13 @@ class ForkServer {
         PythonCommand command;
         WorkerStart start;   // argv, environment without bootstrap, stdin, limits, CPUs
         std::string folder;  // of the bootstrap
-        Words plan;          // payload of `import`
+        std::set<std::string> rank_variables;
+        Words plan;  // payload of `import`
     };
     struct Events {
-        // `modules`: how many there are, as a number.
-        std::function<void(const std::string& modules)> ready;
-        // What import() has asked for is imported.
-        std::function<void()> more;
-        // Modules to be left out by another server; this one is at its end.
-        struct LeftOut {
-            std::string name, why;
-        };
-        std::function<void(const std::vector<LeftOut>& found)> again;
+        // What the constructor or import() has asked for is imported. `modules`: how many there are, as a number. `partly`: why the workers import more than it
+        // has; empty: they do not.
+        std::function<void(const std::string& modules, const std::string& partly)> ready;
         // It is at its end: no server can be had, or this one has died. Follows "because".
         std::function<void(const std::string& reason)> ended;
     };
@@ -113,7 +109,6 @@ class ForkServer {
     std::vector<std::int64_t> past_;  // processes of this object that have not been reaped yet
     std::vector<Forking> forking_;
     int forks_ = 0;
-    bool was_ready_ = false;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

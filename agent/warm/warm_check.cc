@@ -11,7 +11,6 @@
 
 #include "agent/warm/bootstrap.h"
 #include "agent/warm/channel.h"
-#include "agent/warm/import_memory.h"
 #include "agent/warm/rank_variables.h"
 #include "base/loop/child_program.h"
 
@@ -26,17 +25,9 @@ int number(const std::string& text) {
     return value;
 }
 
-std::string input_of(const PythonCommand& command,
-                     const std::map<std::string, std::string>& environment) {
-    Words plan{"script", command.script};
+std::string input_of(const PythonCommand& command) {
+    Words plan{"script", command.script, "module", command.module, "read", command.script};
     for (const std::string& name : rank_variables({})) plan.insert(plan.end(), {"rank", name});
-    if (const auto known = recall_imports(command, environment)) {
-        for (const std::string& name : known->left_out) plan.insert(plan.end(), {"leave", name});
-        for (const Import& each : known->imports)
-            plan.insert(plan.end(), {"import", each.name + "\t" + each.file});
-    } else {
-        plan.insert(plan.end(), {"read", command.script});
-    }
     std::string text;
     for (const std::string& word : plan) text.append(word).push_back('\0');
     return text;
@@ -58,14 +49,12 @@ WarmCheck read_answer(const std::string& output) {
         else
             words.back().push_back(c);
     }
-    if (words.front() != "ready" || words.size() < 4) {
+    if (words.front() != "ready" || words.size() != 4) {
         found.cold = words.size() > 1 ? words[1] : "the interpreter has not said why";
         return found;
     }
     found.modules = number(words[1]), found.files = number(words[2]),
     found.looks = number(words[3]);
-    for (std::size_t i = 4; i + 1 < words.size(); i += 2)
-        found.left_out.emplace_back(words[i], words[i + 1]);
     return found;
 }
 
@@ -89,8 +78,7 @@ WarmCheck warm_check(const PythonCommand& command, const std::string& temporary,
     words.insert(words.end(), {"-c", ""});
     boost::asio::io_context loop;
     Result<ProgramResult> result = Error(ErrorCode::internal, "nothing has run");
-    boost::asio::co_spawn(loop,
-                          run_program(std::move(words), input_of(command, environment), kLimit),
+    boost::asio::co_spawn(loop, run_program(std::move(words), input_of(command), kLimit),
                           [&](const std::exception_ptr& failed, Result<ProgramResult> answer) {
                               if (!failed) result = std::move(answer);
                           });

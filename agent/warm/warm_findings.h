@@ -2,8 +2,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace ddprun::agent::warm {
 
@@ -12,7 +10,6 @@ struct WarmCheck {
     int modules = 0;
     // What a cold worker does for them: files that it reads, and calls that only look for files.
     int files = 0, looks = 0;
-    std::vector<std::pair<std::string, std::string>> left_out;  // modules, and why
     bool operator==(const WarmCheck&) const = default;
 };
 

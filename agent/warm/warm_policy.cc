@@ -11,20 +11,29 @@ void WarmPolicy::begin(bool warm, Time now) {
     on_trial_ = std::exchange(next_is_cold_, false) && !warm;
     progressed_ = false;
     began_ = now;
-    prepare_at_ = off() ? kNever : now + kSettled;
+    pause_ = kLook;
+    next_look_ = off() ? kNever : now + pause_;
 }
 
 void WarmPolicy::progressed(Time now) {
     if (progressed_ || began_ == kNever) return;
     progressed_ = true;
-    if (!off()) prepare_at_ = std::min(prepare_at_, now + kAfterProgress);
+    pause_ = kLook;
+    if (!off()) next_look_ = now;
 }
 
-bool WarmPolicy::ended(bool failed, Time now) {
+bool WarmPolicy::looked(bool some, bool grew, Time now) {
+    if (next_look_ == kNever) return false;
+    pause_ = grew ? kLook : std::min(2 * pause_, kLongest);
+    next_look_ = now + pause_;
+    return some && (!crowded_ || progressed_ || now - began_ >= kSettled);
+}
+
+bool WarmPolicy::ended(bool failed, bool met, Time now) {
     if (began_ == kNever) return false;
-    const bool early = failed && is_early(now);
+    const bool early = failed && !met && !progressed_ && now - began_ < kEarly;
     if (std::exchange(on_trial_, false) && !early) ++blamed_;
-    began_ = prepare_at_ = kNever;
+    began_ = next_look_ = kNever;
     next_is_cold_ = early && warm_;
     return next_is_cold_;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "agent/warm/bootstrap.h"
+#include "agent/warm/import_record.h"
 #include "agent/warm/rank_variables.h"
 #include "base/system/boot_clock.h"
 #include "base/system/own_proc.h"
@@ -14,15 +15,10 @@
 namespace ddprun::agent::warm {
 namespace {
 
-// Each attempt leaves out more; a program with more layers than this stays cold.
-constexpr int kMostAttempts = 10;
 // In a row, of servers that have never been ready.
 constexpr int kMostFailures = 3;
-// A script that imports less starts sooner than a server.
-constexpr std::size_t kManyModules = 300;
-// A node that waits for its first generation longer than this has time for a server. While it does
-// not know what to import, it looks again after each kLook: another node may have found it out.
-constexpr Duration kPatient = std::chrono::seconds{10}, kLook = std::chrono::seconds{30};
+// How the error file of a worker begins whose cold start would differ (bootstrap/_ddprun_process.py).
+constexpr std::string_view kDiffers = "ddprun warm start: ";
 
 const std::string kStopFile = "DDPRUN_STOP_FILE=";
 bool is_stop_file(const std::string& variable) { return variable.starts_with(kStopFile); }
@@ -33,11 +29,11 @@ WarmStarts::WarmStarts(boost::asio::io_context& io, Keeper& keeper, FileThread& 
                        Calls calls)
     : io_(io),
       keeper_(keeper),
-      policy_(job.mode),
+      policy_(job.mode, job.workers >= job.cpus),
       calls_(std::move(calls)),
       timer_(io),
       job_(std::move(job)),
-      crowded_(job_.workers > job_.cpus) {
+      records_(files) {
     if (job_.mode == Mode::off || job_.worker.foreground) return;
     const Result<PythonCommand> command = python_command(job_.worker.argv);
     if (!command || !proc_is_ours()) {
@@ -47,18 +43,7 @@ WarmStarts::WarmStarts(boost::asio::io_context& io, Keeper& keeper, FileThread& 
         return;
     }
     command_ = *command;
-    learnt_ = std::make_unique<LearntImports>(io, files, *command_, job_.own_environment);
-    recall();
-    wait_until_ = boot_now() + kPatient;
-    arm();
-}
-
-// The answer comes before the first generation, or soon after its start.
-void WarmStarts::recall() {
-    learnt_->recall([this] {
-        policy_.wait_is_quicker(crowded_ && learnt_->size() >= kManyModules);
-        flush();
-    });
+    speaks_ = true;
 }
 
 std::function<void(const std::string&)> WarmStarts::furnish() const {
@@ -67,47 +52,75 @@ std::function<void(const std::string&)> WarmStarts::furnish() const {
 }
 
 std::string WarmStarts::record_of(int index) const {
-    return bootstrap_folder(temporary_) + "/imports_" + std::to_string(index);
+    return bootstrap_folder(temporary_) + "/imports_" + std::to_string(begun_) + "_" +
+           std::to_string(index);
 }
 
-void WarmStarts::begin(const std::string& temporary) {
+void WarmStarts::begin(const std::string& temporary, bool cold) {
     const bool there =
         (command_ || job_.opens_recorder) && !temporary.empty() && has_bootstrap(temporary);
     temporary_ = there ? temporary : "";
-    begun_ = true;
-    if (command_ && !there)
-        calls_.info(
-            "the workers are started cold, because there is no room for the fork server's "
-            "files in " +
-            (temporary.empty() ? "any temporary folder" : temporary));
-    if (std::exchange(failed_early_, false))
-        calls_.info("the workers have failed early after a warm start, so this one is cold");
+    ++begun_;
     requested_ = 0;
+    tried_ = false;
     environments_.clear();
     first_.reset();
-    const bool can = there && command_ && policy_.warm_allowed();
-    // A server that imports more does so slowly: a cold start is quicker.
-    const bool may_wait =
-        policy_.waits_for_server() || (learnt_ && learnt_->recalling() && crowded_);
-    warm_ = can && (server_ ? server_->ready() : may_wait);
+    const bool early = std::exchange(failed_early_, false);
+    if (policy_.off() && command_) stay_cold("twice a cold start has fared better than a warm one");
+    warm_ = there && command_ && !cold && policy_.warm_allowed() &&
+            (server_ ? server_->ready() || policy_.waits_for_server() : policy_.waits_for_server());
+    starting_ = warm_;
+    if (!command_)
+        reason_ = why_cold_;
+    else if (!there)
+        reason_ = "there is no room for the fork server's files in " +
+                  (temporary.empty() ? "any temporary folder" : temporary);
+    else if (cold)
+        reason_ = "the failure may be a crash loop, and a warm start must not be its cause";
+    else if (early)
+        reason_ = "the workers have failed early after a warm start";
+    else if (server_)
+        reason_ = "the fork server is still importing";
+    else if (!why_cold_.empty())
+        reason_ = why_cold_;
+    else if (records_.texts().empty())
+        reason_ =
+            "the script has imported nothing that may be imported early, such as torch or numpy";
+    else
+        reason_ = "the last generation has ended before a fork server was prepared";
+    std::vector<std::string> records;
+    for (int index = 0; there && command_ && index < job_.workers; ++index)
+        records.push_back(record_of(index));
+    records_.begin(std::move(records));
     policy_.begin(warm_, boot_now());
     arm();
 }
 
+// One node speaks for all. The first start of a job is cold, and nobody expects anything else.
+void WarmStarts::say_cold(const std::string& reason) {
+    if (!speaks_ || (begun_ == 1 && job_.mode != Mode::always)) return;
+    const bool speaks = std::ranges::count(environments_.front(), "RANK=0") != 0;
+    (speaks ? calls_.info : calls_.debug)("the workers start cold, because " + reason);
+}
+
 // All are requested in one turn of the loop, and forked together.
 void WarmStarts::spawn(const WorkerStart& start, Keeper::SpawnCallback done) {
-    if (!command_ || temporary_.empty() || policy_.off() || start.foreground)
-        return keeper_.spawn(cold(start), std::move(done));
     const int index = requested_++;
     environments_.push_back(start.environment);
+    if (index == 0 && !warm_) say_cold(reason_);
+    if (!command_ || temporary_.empty() || start.foreground)
+        return keeper_.spawn(cold(start), std::move(done));
     if (!first_) {
         first_ = start;
         first_->stdout_fd = first_->stderr_fd = -1;
         first_->extra.clear();
     }
-    // The command line of a server is that of all workers.
-    if (first_->argv != start.argv) command_.reset();
-    if (!warm_) return keeper_.spawn(recorded(start, record_of(index)), std::move(done));
+    // A server has one command line, and libraries count the CPUs once.
+    if (first_->argv != start.argv) stay_cold("the command lines of the workers differ");
+    if (first_->cpus.size() != start.cpus.size())
+        stay_cold("the workers have different numbers of CPUs");
+    if (!warm_ || !command_)
+        return keeper_.spawn(recorded(start, record_of(index)), std::move(done));
     std::optional<HeldStart> held = hold(start);
     if (!held) return keeper_.spawn(cold(start), std::move(done));
     waiting_.push_back({std::move(*held), record_of(index), std::move(done)});
@@ -135,7 +148,6 @@ WorkerStart WarmStarts::cold(const WorkerStart& start) const {
 void WarmStarts::flush() {
     if (waiting_.empty()) return;
     if (!command_) return start_waiting_cold();
-    if (learnt_->recalling()) return;
     if (server_ && !fits()) drop_server();
     if (!server_) {
         if (!policy_.waits_for_server()) return start_waiting_cold();
@@ -151,7 +163,9 @@ void WarmStarts::fork_waiting() {
         const auto again = std::make_shared<Waiting>(std::move(each));
         const auto done = [this, again, alive = std::weak_ptr(alive_)](Result<Spawned> spawned) {
             const bool cold = !spawned && spawned.error().code() == ErrorCode::unavailable;
+            if (spawned && alive.lock()) starting_ = false;
             if (cold && alive.lock()) {
+                warm_ = false;
                 policy_.went_cold();
                 return keeper_.spawn(recorded(again->held.start, again->record),
                                      std::move(again->done));
@@ -164,7 +178,9 @@ void WarmStarts::fork_waiting() {
 }
 
 void WarmStarts::start_waiting_cold() {
-    if (!waiting_.empty()) policy_.went_cold();
+    if (waiting_.empty()) return;
+    warm_ = starting_ = false;
+    policy_.went_cold();
     for (Waiting& each : std::exchange(waiting_, {}))
         keeper_.spawn(recorded(each.held.start, each.record), std::move(each.done));
 }
@@ -183,7 +199,7 @@ void WarmStarts::keeper_died() {
     waiting_.clear();
     if (server_) server_->stop(Error{ErrorCode::closed, "the keeper has died"});
     drop_server();
-    ended(true);
+    ended(true, false);
 }
 
 void WarmStarts::progressed() {
@@ -191,15 +207,16 @@ void WarmStarts::progressed() {
     arm();
 }
 
-void WarmStarts::ended(bool failed) {
-    failed_early_ |= policy_.ended(failed, boot_now());
-    if (policy_.off() && command_) {
-        calls_.info(
-            "all later starts are cold: twice a cold start has fared better than a warm one");
-        command_.reset();
-        drop_server();
-    }
-    if (command_ && !temporary_.empty()) read_records([] {});
+std::optional<std::string> WarmStarts::difference(const std::string& error) {
+    if (!warm_ || !error.starts_with(kDiffers)) return std::nullopt;
+    std::string why = error.substr(kDiffers.size());
+    stay_cold("a cold start would differ from a warm one: " + why);
+    return why;
+}
+
+void WarmStarts::ended(bool failed, bool met) {
+    failed_early_ |= policy_.ended(failed, met, boot_now());
+    if (command_ && !temporary_.empty()) records_.read([](bool) {});
     arm();
 }
 
@@ -207,46 +224,28 @@ bool WarmStarts::exited(std::int64_t pid) { return server_ && server_->exited(pi
 
 void WarmStarts::arm() {
     timer_.cancel();
-    const Time at = begun_ ? policy_.prepare_at() : wait_until_;
-    if (!command_ || at == kNever) return;
+    const Time at = policy_.next_look();
+    if (!command_ || temporary_.empty() || at == kNever) return;
     timer_.expires_after(std::max(at - boot_now(), Duration{0}));
     timer_.async_wait([this, alive = std::weak_ptr(alive_)](const auto& error) {
-        if (!error && alive.lock()) begun_ ? prepare() : prepare_to_wait();
+        if (!error && alive.lock()) look();
     });
 }
 
-void WarmStarts::read_records(std::function<void()> then) {
-    std::vector<std::string> records;
-    for (int index = 0; index < requested_; ++index) records.push_back(record_of(index));
-    learnt_->read_records(std::move(records), std::move(then));
+void WarmStarts::look() {
+    records_.read([this](bool grew) {
+        if (policy_.looked(!records_.texts().empty(), grew, boot_now())) prepare();
+        arm();
+    });
 }
 
 void WarmStarts::prepare() {
-    read_records([this] {
-        if (!command_ || policy_.off() || !first_) return;
-        if (server_ && !fits()) drop_server();
-        if (!server_) return make_server();
-        if (server_->ready()) import_more();
-    });
-}
-
-// No generation has begun: this node is a spare, or waits for others.
-void WarmStarts::prepare_to_wait() {
-    wait_until_ = kNever;
-    if (learnt_->size() == 0) {
-        wait_until_ = boot_now() + kLook;
-        recall();
-        return arm();
-    }
-    calls_.make_folder([this, alive = std::weak_ptr(alive_)](const std::string& temporary) {
-        if (!alive.lock() || begun_ || temporary.empty() || !has_bootstrap(temporary)) return;
-        temporary_ = temporary;
-        first_ = job_.worker;
-        std::erase_if(first_->environment, is_stop_file);
-        first_->environment.push_back(kStopFile + bootstrap_folder(temporary) + "/stop");
-        environments_ = {job_.worker.environment};
-        make_server();
-    });
+    if (!command_ || !first_) return;
+    if (server_ && !fits()) drop_server();
+    if (!server_ && !std::exchange(tried_, true)) return make_server();
+    if (!server_ || !server_->ready() || !has_more(records_.texts(), imported_)) return;
+    imported_ = records_.texts();
+    server_->import(plan());
 }
 
 // Whether the server is what a server for this generation would be.
@@ -256,15 +255,15 @@ bool WarmStarts::fits() const {
                without(first_->environment, rank_variables_);
 }
 
-Words WarmStarts::plan(std::size_t first_import) const {
-    Words plan{"script", command_->script};
+Words WarmStarts::plan() const {
+    Words plan{"script", command_->script, "module", command_->module};
     for (const std::string& name : rank_variables_) plan.insert(plan.end(), {"rank", name});
     for (const std::string& each : server_environment_) plan.insert(plan.end(), {"sent", each});
+    for (const std::string& each : records_.texts()) plan.insert(plan.end(), {"record", each});
     // A job that has not run yet: what the script says.
-    if (learnt_->size() == 0) plan.insert(plan.end(), {"read", command_->script});
+    if (records_.texts().empty()) plan.insert(plan.end(), {"read", command_->script});
     // Workers that train need the CPU more.
     if (waiting_.empty()) plan.insert(plan.end(), {"slowly", "1"});
-    std::ranges::move(learnt_->plan(first_import), std::back_inserter(plan));
     return plan;
 }
 
@@ -280,41 +279,24 @@ void WarmStarts::make_server() {
         if (is_stop_file(each)) server_environment_.push_back(each);
     WorkerStart start = *first_;
     start.environment = server_environment_;
-    imported_ = learnt_->size();
-    const Time began = boot_now();
+    imported_ = records_.texts();
     server_ = std::make_unique<ForkServer>(
         io_, keeper_,
-        ForkServer::Wanted{*command_, std::move(start), bootstrap_folder(temporary_), plan(0)},
+        ForkServer::Wanted{*command_, std::move(start), bootstrap_folder(temporary_),
+                           rank_variables_, plan()},
         ForkServer::Events{
-            .ready =
-                [this, began](const std::string& modules) {
-                    attempts_ = failures_ = 0;
-                    remember();
-                    calls_.debug("a fork server for warm starts is ready after " +
-                                 to_text(boot_now() - began) + ", with " + modules + " modules");
-                    flush();
-                },
-            .more =
-                [this] {
-                    remember();
-                    flush();
-                },
-            .again =
-                [this](const std::vector<ForkServer::Events::LeftOut>& found) {
-                    for (const auto& [name, why] : found) {
-                        learnt_->leave_out(name);
-                        calls_.debug("the fork server does not import " + name + ": it " + why);
-                    }
-                    drop_server();
-                    if (++attempts_ < kMostAttempts) return make_server();
-                    on_server_ended("too many modules depend on the rank");
-                },
+            .ready = [this, began = boot_now()](
+                         const std::string& modules,
+                         const std::string& partly) { on_ready(began, modules, partly); },
             .ended = [this](const std::string& reason) { on_server_ended(reason); }});
 }
 
-void WarmStarts::import_more() {
-    const std::size_t known = std::exchange(imported_, learnt_->size());
-    if (known < imported_) server_->import(plan(known));
+void WarmStarts::on_ready(Time began, const std::string& modules, const std::string& partly) {
+    failures_ = 0;
+    calls_.debug("a fork server for warm starts is ready " + to_text(boot_now() - began) +
+                 " after its start, with " + modules + " modules" +
+                 (partly.empty() ? "" : "; workers import the rest themselves, because " + partly));
+    flush();
 }
 
 // Its callbacks may be on the stack.
@@ -322,31 +304,23 @@ void WarmStarts::drop_server() {
     if (server_) boost::asio::post(io_, [gone = std::shared_ptr(std::move(server_))] {});
 }
 
-// One node writes for all.
-void WarmStarts::remember() {
-    learnt_->proven(std::ranges::count(environments_.front(), "RANK=0") != 0 && begun_);
+void WarmStarts::stay_cold(const std::string& why) {
+    why_cold_ = why;
+    command_.reset();
+    drop_server();
 }
 
 void WarmStarts::on_server_ended(const std::string& reason) {
-    if (learnt_->forget()) {
-        calls_.debug("the imports that are known from an earlier job are forgotten, because " +
-                     reason);
-        policy_.wait_is_quicker(false);
-        attempts_ = 0;
-        drop_server();
-        return start_waiting_cold();
-    }
-    const bool last = ++failures_ >= kMostFailures;
-    calls_.info(std::string(last ? "all later starts are cold" : "the workers are started cold") +
-                ", because " + reason);
-    if (last) command_.reset();
+    why_cold_ = reason;
+    if (++failures_ >= kMostFailures) stay_cold(reason);
     drop_server();
+    if (std::exchange(starting_, false))
+        say_cold(reason);
+    else
+        calls_.debug("no worker can be forked, because " + reason);
     start_waiting_cold();
 }
 
-void WarmStarts::close() {
-    timer_.cancel();
-    if (learnt_) learnt_->close();
-}
+void WarmStarts::close() { timer_.cancel(); }
 
 }  // namespace ddprun::agent::warm

@@ -3,11 +3,13 @@
 //
 //   furnish()    once, on the file thread: the Python files of the bootstrap
 //   begin()      a generation
-//   spawn()      each of them, in this turn of the loop
+//   spawn()      each of its workers, in this turn of the loop
 //   progressed(), ended(), exited(): what the policy and the server need to know
 //
-// A cold worker of Python records what it imports. It gets the bootstrap for that. So does each one
-// that is to open its flight recorder (bootstrap/_ddprun_recorder.py).
+// A worker of Python records what it imports of the list. It gets the bootstrap for that. So does
+// each one that is to open its flight recorder (bootstrap/_ddprun_recorder.py).
+//
+// From the second generation on, each cold start is logged with its reason.
 //
 // Thread: the loop's, but for furnish(). Owner: the runner.
 #pragma once
@@ -25,8 +27,8 @@
 #include "agent/keeper/keeper.h"
 #include "agent/warm/fork_server.h"
 #include "agent/warm/held_start.h"
-#include "agent/warm/learnt_imports.h"
 #include "agent/warm/warm_policy.h"
+#include "agent/warm/worker_records.h"
 #include "base/loop/file_thread.h"
 
 namespace ddprun::agent::warm {
@@ -39,30 +41,33 @@ class WarmStarts {
         WorkerStart worker;           // an example, without pipes
         // Variables in its environment that are others as soon as the node has a place.
         std::set<std::string> placed;
-        std::map<std::string, std::string> own_environment;  // ddprun's
-        int workers = 1, cpus = 1;                           // on this node
+        int workers = 1, cpus = 1;  // on this node
     };
     struct Calls {
         std::function<void(const std::string&)> info, debug;  // lines of the log
-        // Makes the job's temporary folder, for a server before the first generation.
-        std::function<void(std::function<void(const std::string& temporary)>)> make_folder;
     };
     WarmStarts(boost::asio::io_context& io, Keeper& keeper, FileThread& files, Job job,
                Calls calls);
 
     // What the temporary folder needs before the first worker; empty where no worker can be warm.
     std::function<void(const std::string& temporary)> furnish() const;
-    // `temporary`: the job's temporary folder; empty if there is none.
-    void begin(const std::string& temporary);
+    // `temporary`: the job's temporary folder; empty if there is none. `cold`: the leader wants a
+    // cold start.
+    void begin(const std::string& temporary, bool cold);
     // As Keeper::spawn(). Or, after cancel(), with the error `refused`.
     void spawn(const WorkerStart& start, Keeper::SpawnCallback done);
     // The workers are being stopped: those that have not started will not.
     void cancel();
     // All workers are dead, and no spawn will be answered.
     void keeper_died();
+    // A worker has reported progress, or all of the job have met.
     void progressed();
-    // The generation ends; `failed`: not because all workers have succeeded or were stopped.
-    void ended(bool failed);
+    // Why a cold start would differ from this worker's warm one, as its error file says; none: it
+    // says nothing like that. Then all later starts are cold.
+    std::optional<std::string> difference(const std::string& error);
+    // The generation ends; `failed`: not because all workers have succeeded or were stopped. `met`:
+    // all workers of the job had met.
+    void ended(bool failed, bool met);
     // The keeper has reaped a process. Returns whether it is not a worker but of the server.
     bool exited(std::int64_t pid);
     // The loop is about to end.
@@ -76,23 +81,22 @@ class WarmStarts {
         Keeper::SpawnCallback done;
     };
 
-    void recall();
+    void say_cold(const std::string& reason);
     void flush();
     void fork_waiting();
     WorkerStart recorded(const WorkerStart& start, const std::string& record) const;
     WorkerStart cold(const WorkerStart& start) const;
     void start_waiting_cold();
     void arm();
-    void read_records(std::function<void()> then);
+    void look();
     void prepare();
-    void prepare_to_wait();
     void make_server();
-    void import_more();
     bool fits() const;
     void drop_server();
-    void remember();
+    void stay_cold(const std::string& why);
+    void on_ready(Time began, const std::string& modules, const std::string& partly);
     void on_server_ended(const std::string& reason);
-    Words plan(std::size_t first_import) const;
+    Words plan() const;
     std::string record_of(int index) const;
 
     boost::asio::io_context& io_;
@@ -102,22 +106,24 @@ class WarmStarts {
     Calls calls_;
     boost::asio::steady_timer timer_;
     Job job_;
-    const bool crowded_;                     // one import for all workers is quicker than many
-    bool begun_ = false;                     // a generation
-    Time wait_until_ = kNever;               // if none has begun by then, a server is prepared
-    std::unique_ptr<LearntImports> learnt_;  // if workers may be warm
+    WorkerRecords records_;
+    bool speaks_ = false;   // of cold starts: they could be warm
+    std::string why_cold_;  // why there is no server; empty: none has been tried yet
+    int begun_ = 0;         // generations
 
     // Of the generation.
     std::string temporary_;  // empty: no bootstrap
     int requested_ = 0;
-    bool warm_ = false;
+    bool warm_ = false;          // its workers are forked
+    bool starting_ = false;      // and none of them runs yet
+    bool tried_ = false;         // to make a server
+    std::string reason_;         // if it is cold
     bool failed_early_ = false;  // the last one, after a warm start
     std::vector<Waiting> waiting_;
     std::vector<std::vector<std::string>> environments_;  // of all its workers
     std::optional<WorkerStart> first_;                    // of its first worker
 
-    std::size_t imported_ = 0;              // in the server
-    int attempts_ = 0;                      // to make this server
+    std::vector<std::string> imported_;     // the records that the server has got
     int failures_ = 0;                      // of servers that have never been ready, in a row
     std::set<std::string> rank_variables_;  // of the server
     std::vector<std::string> server_environment_, server_argv_;

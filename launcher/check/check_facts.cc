@@ -28,14 +28,13 @@ Json warm_of(const std::optional<agent::warm::WarmCheck>& warm) {
     return {{"cold", warm->cold},
             {"modules", warm->modules},
             {"files", warm->files},
-            {"looks", warm->looks},
-            {"left_out", warm->left_out}};
+            {"looks", warm->looks}};
 }
 
 std::optional<agent::warm::WarmCheck> warm_of(const Json& json) {
     if (json.is_null()) return std::nullopt;
     return agent::warm::WarmCheck{json.at("cold"), json.at("modules"), json.at("files"),
-                                  json.at("looks"), json.at("left_out")};
+                                  json.at("looks")};
 }
 
 }  // namespace

@@ -243,16 +243,11 @@ CheckRow warm_row(const CheckedJob& job) {
     const agent::warm::WarmCheck& warm = *first->warm;
     if (!warm.cold.empty())
         return {"warm", State::skipped, "cold starts, because " + warm.cold, {}};
-    if (warm.modules == 0)
-        return {"warm", State::skipped, "it is not known yet what the script imports", {}};
-    std::string sentence = "a server can import " + count_text(warm.modules, "module") +
-                           "; a cold worker reads " + count_text(warm.files, "file") +
-                           " for them, with " + count_text(warm.looks, "look") +
-                           " for files; with the server that happens once on a node";
-    std::vector<std::string> out;
-    for (const auto& [name, why] : warm.left_out) out.push_back(name + " (it " + why + ")");
-    if (!out.empty()) sentence += "; left out: " + some_of(out);
-    return {"warm", State::good, std::move(sentence), {}};
+    const std::string sentence = "a server can import " + count_text(warm.modules, "module") +
+                                 "; a cold worker reads " + count_text(warm.files, "file") +
+                                 " for them, with " + count_text(warm.looks, "look") +
+                                 " for files; with the server that happens once on a node";
+    return {"warm", State::good, sentence, {}};
 }
 
 std::string mib(std::int64_t bytes) { return std::to_string(bytes / kMiB) + " MiB"; }

@@ -181,9 +181,10 @@ constexpr OptionRow kWorker[] = {
      .choices = "auto off always",
      .closed = true,
      .default_text = "auto; off when called as torchrun",
-     .help = "Fork Python workers from a process that has imported what they import. auto: where "
-             "this is quicker; at a restart, if this process is ready. always: at the first start, "
-             "too",
+     .help =
+         "Fork Python workers from a process that has imported PyTorch and NumPy, where the "
+         "result is proved to be the same. auto: at a restart, if this process is ready. always: "
+         "wait for it, at the first start, too",
      .set = set_warm},
     {.name = "role",
      .placeholder = "NAME",

@@ -64,6 +64,7 @@ void each_field(auto& v, Is<Assignment> auto& assignment) {
     // kAutoRestarts is negative, so the range begins below 0.
     v(DDPRUN_FIELD(max_restarts), assignment.max_restarts, Whole{kAutoRestarts, kMaxWorld});
     v(DDPRUN_FIELD(cause), assignment.cause, kSentence);
+    v(DDPRUN_FIELD(cold), assignment.cold, AbsentIf{false, Any{}});
 }
 
 void each_field(auto& v, Is<FirstCause> auto& cause) {

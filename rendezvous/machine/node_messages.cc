@@ -179,12 +179,16 @@ void MachineState::on_beat(Time now, Session session, const Beat& beat) {
 
 void MachineState::beat_in_held(Time now, NodeState& node, std::optional<Time> confirmed) {
     const Generation g = held()->assignment.generation;
-    if (node.beat.floor >= g)
+    if (node.beat.floor >= g) {
+        // It may have said why.
+        if (const auto& said = facts.interrupted())
+            return interrupt(now, Interruption(said->what), Note::Level::warn);
         return interrupt(
             now,
             {node.id.name,
              "node " + node.id.name + " does not run generation " + std::to_string(g.value), true},
             Note::Level::warn);
+    }
     if (node.idle() && !held()->taken_over && node.assigned != g) send_assigned(node, order(), now);
     if (confirmed && may_grant(now) && claim.confirm(node.id, *confirmed, now)) ack_all(now);
 }

@@ -147,6 +147,7 @@ void MachineState::propose_generation(Time now, const std::vector<Candidate>& he
     a.restarts = record.restarts();
     a.max_restarts = restart_budget(limits().max_restarts);
     a.cause = record.cause();
+    a.cold = record.starts_cold(limits());
     propose(now, std::move(entry));
 }
 

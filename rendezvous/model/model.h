@@ -116,6 +116,7 @@ struct Assignment {
     int max_restarts = 0;  // what workers are told
     std::string
         cause;  // why this generation was made: "start", "rank 3 … exited with 1", "gpu03 joined"
+    bool cold = false;  // each worker starts by itself, none is forked (restart_policy.h)
 
     const Offer& master() const { return members.front().offer; }
     // The member that is this node in this incarnation, or null.

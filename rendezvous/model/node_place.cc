@@ -62,7 +62,8 @@ std::map<NodeId, NodePlace> places_of(const Assignment& assignment) {
             .role_world_size = 0,  // known after the last one
             .master_address = assignment.master().address,
             .master_port = assignment.master().store_port,
-            .max_restarts = assignment.max_restarts};
+            .max_restarts = assignment.max_restarts,
+            .cold = assignment.cold};
         callers.push_back({{member.node, offer.address, offer.service_port}, offer.addresses});
     }
     for (const Member& member : assignment.members) {

@@ -43,6 +43,7 @@ struct NodePlace {
     std::string master_address;
     std::uint16_t master_port = 0;  // of the store
     int max_restarts = 0;           // TORCHELASTIC_MAX_RESTARTS of the workers
+    bool cold = false;              // no worker may be forked from a server
     // All members in the order of their ranks. Only the node with the store admits connections, so
     // only its place has them.
     std::vector<StoreCaller> callers = {};

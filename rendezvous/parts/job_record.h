@@ -73,6 +73,9 @@ class JobRecord {
 
     // ---- the next generation
     int restarts() const { return history_.restarts; }
+    bool starts_cold(const Limits& limits) const {
+        return rendezvous::starts_cold(history_, limits);
+    }
     const std::string& cause() const { return cause_; }
     void next_because(const std::string& cause, RestartCause kind = RestartCause::node) {
         cause_ = cause;

@@ -65,4 +65,10 @@ RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& fai
                                                     : "")};
 }
 
+bool starts_cold(const RestartHistory& history, const Limits& limits) {
+    constexpr int kMost = 2;
+    return history.in_a_row >= kMost ||
+           (limits.crash_loop > 0 && history.in_a_row + 1 >= limits.crash_loop);
+}
+
 }  // namespace ddprun::rendezvous

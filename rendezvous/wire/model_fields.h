@@ -89,6 +89,7 @@ void each_field(auto& v, Is<NodePlace> auto& place) {
     v(DDPRUN_FIELD(master_address), place.master_address, kName);
     v(DDPRUN_FIELD(master_port), place.master_port, kPort);
     v(DDPRUN_FIELD(max_restarts), place.max_restarts, Whole{kAutoRestarts, kMaxWorld});
+    v(DDPRUN_FIELD(cold), place.cold, Any{});
     // The first node gets all members, for access to the workers' store.
     v(DDPRUN_FIELD(callers), place.callers, Items{kMaxNodes});
     // Only if several nodes share a host (--task-per-worker).

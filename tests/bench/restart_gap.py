@@ -46,7 +46,6 @@ if os.path.exists(folder + "/snapshot.pt"):
     first = saved["step"] + 1
 parallel = DistributedDataParallel(model)
 noted["model"] = time.time()
-# A warm generation that fails early and has shown no progress makes the next start cold.
 progress = os.fdopen(int(os.environ["DDPRUN_PROGRESS_FD"]), "w", 1) if "DDPRUN_PROGRESS_FD" in os.environ else None
 last = first + (50 if generation in (0, crashes) else 5)
 for step in range(first, last):
@@ -109,14 +108,10 @@ def phases(where, generation):
 
 
 def server_is_prepared(log, first_step):
-    """Whether a warm job's server is there, with what the first steps have imported, too. It looks for that a second
-    after the first progress, and then writes down what it knows for the next job. first_step: time.time() of it."""
-    if b"is ready after" not in log.read_bytes():
-        return False
-    memory = Path(os.environ["XDG_CACHE_HOME"], "ddprun", "imports")
-    written = max((path.stat().st_mtime for path in memory.rglob("*") if path.is_file()), default=0)
-    # An earlier job of the same script has written down the same: then there is nothing to see.
-    return written > first_step + 1 or time.time() > first_step + 20
+    """Whether a warm job's server is there, with what the first steps have imported, too: nothing new in the log for
+    some looks of ddprun at what the workers import. first_step: time.time() of the first step."""
+    quiet = time.time() - max(first_step, log.stat().st_mtime)
+    return b"a fork server for warm starts is ready" in log.read_bytes() and quiet > 4
 
 
 def prepared(name, where):

@@ -27,7 +27,7 @@ ACTION = re.compile(
     r"|--[a-z-]+=\w* (?:allows|admits|restarts|keeps)")
 # Texts of help, manual pages, pages and completions; and what only other programs read.
 NO_MESSAGES = re.compile(r"option_rows_|manual_sections|ctl_commands|ctl_text|ctl_completion|completion\.cc"
-                         r"|daemon_options\.cc|option_text|sbatch_text|launcher/page/page_|known_imports|metrics_text")
+                         r"|daemon_options\.cc|option_text|sbatch_text|launcher/page/page_|metrics_text")
 # Parts of a longer message which is found where it begins, and why something was not tried, which needs nobody.
 PARTS = re.compile(r"agent/warm/|agent/pmi/|agent/node/operator_answers|base/system/careful_open"
                    r"|base/loop/child_program|in_slurm/slurm_calls|rendezvous/control/tunnel|rendezvous/store/client")

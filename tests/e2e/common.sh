@@ -14,7 +14,7 @@ slurmlab=$root/tests/tools/slurmlab
 work=$(mktemp -d)
 export TMPDIR=$work/tmp # what a job leaves in it is counted too
 mkdir "$TMPDIR"
-export XDG_CACHE_HOME=$work/cache # what jobs remember for the next one
+export XDG_CACHE_HOME=$work/cache # of PyTorch, matplotlib and others
 mark=e2e-$$-$RANDOM
 code=0   # exit code of the last run or join
 story="" # title of the story that is being told; fail() prints it

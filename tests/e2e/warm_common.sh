@@ -1,6 +1,20 @@
 # shellcheck shell=bash
 # What the tests of warm starts share. Sourced, after common.sh's own.
 
+# A Python of the test's own, whose packages are files that the test writes: a server imports a package by its version
+# (agent/warm/bootstrap/_ddprun_proved.py). Sets python and site.
+new_python() {
+    python3 -m venv --without-pip "$work/venv" || skip "python3 -m venv does not work"
+    python=$work/venv/bin/python
+    site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    export PYTHONDONTWRITEBYTECODE=1
+}
+# Installs a module, whose text comes from standard input: name, version. One that is on the list stands in for it.
+package() {
+    mkdir -p "$site/$1-$2.dist-info"
+    cat >"$site/$1.py"
+}
+
 # A folder with a script (the words behind the name) and a folder for libraries, which is on PYTHONPATH.
 new_folder() {
     folder=$work/$1
@@ -16,6 +30,7 @@ server() {
     done
     return 0
 }
+ready='a fork server for warm starts is ready'
 
 # The lines of the workers in a file: those that are not ddprun's. Several workers print in any order.
 # Python's fault handler names threads by their addresses.
@@ -29,7 +44,7 @@ same_warm_and_cold() {
     workers_lines "$work/run.out" >"$work/cold.out"
     workers_lines "$work/run.err" >"$work/cold.err"
     run 120 --standalone --no-label --max-restarts=0 --warm=always -v "$@"
-    expect_in "$work/run.err" 'a fork server for warm starts is ready'
+    expect_in "$work/run.err" "$ready"
     expect_not_in "$work/run.err" 'cold, because'
     expect_code "$cold_code"
     cmp <(workers_lines "$work/run.out") "$work/cold.out" || fail "other output of $*"

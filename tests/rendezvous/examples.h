@@ -51,6 +51,7 @@ inline NodePlace example_place() {
     place.master_address = "10.0.0.7";
     place.master_port = 41234;
     place.max_restarts = 7;
+    place.cold = true;
     return place;
 }
 

@@ -214,6 +214,7 @@ std::string describe(const agent::Event& event) {
                  [](const CannotKill& e) { return "CannotKill g" + text(e.generation); },
                  [](const KeeperFrozen&) { return std::string("KeeperFrozen"); },
                  [](const KeeperDied& e) { return "KeeperDied: it " + e.how; },
+                 [](const WarmStartDiffers& e) { return "WarmStartDiffers: " + e.why; },
                  [](const KeeperBack&) { return std::string("KeeperBack"); },
                  [](const NoKeeper& e) { return "NoKeeper: " + e.why; },
                  [](const WorkerProgress& e) { return "WorkerProgress " + text(e.step); },

@@ -27,6 +27,8 @@ const char* to_string(Fault::Kind kind) {
             return "workers_stubborn";
         case Fault::Kind::keeper_dies:
             return "keeper_dies";
+        case Fault::Kind::warm_start_differs:
+            return "warm_start_differs";
         case Fault::Kind::keeper_freezes:
             return "keeper_freezes";
         case Fault::Kind::stop_asked:

@@ -46,6 +46,7 @@ struct Fault {
         operator_sets_limits,    // limits_of(host)
         operator_asks_snapshot,  // of the generation that runs
         operator_stops_later,    // after a snapshot
+        warm_start_differs,      // one of the node's workers finds that it is not like a cold one
     };
     Kind kind = Kind::worker_fails;
     Time at{};

@@ -35,6 +35,7 @@ struct Worker {
     bool alive = false;      // exec has happened
     bool dying = false;      // a kill is under way
     bool told_stop = false;  // SIGTERM was sent
+    bool differs = false;    // a cold start would not be like it
 };
 
 class Behind;

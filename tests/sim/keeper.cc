@@ -252,8 +252,12 @@ void Keeper::ends(std::int64_t pid, int exit_code, int signal, bool natural) {
                            std::to_string(ended.local_rank) + " on " + host_.name + ") ended";
         world_.worker_ended(host_, ended, outcome, natural);
         if (frozen_) return;  // nobody reaps it, so nobody tells
-        world_.post_agent(process_, agent::WorkerExited{ended.generation, outcome,
-                                                        host_.clock.local(world_.now())});
+        const Time at = host_.clock.local(world_.now());
+        if (ended.differs)
+            world_.post_agent(process_, agent::WarmStartDiffers{ended.generation, ended.local_rank,
+                                                                "it differs", at});
+        else
+            world_.post_agent(process_, agent::WorkerExited{ended.generation, outcome, at});
     } else if (!frozen_) {
         // The kill came between fork and exec, so no program has run.
         world_.post_agent(process_, agent::WorkerNotStarted{ended.generation, ended.local_rank,

@@ -291,6 +291,22 @@ TEST(Sim, ADeadKeeperCostsAGenerationAndNoRestart) {
         });
 }
 
+// A worker that was forked and is not like a cold one is no failure of the program.
+TEST(Sim, AWarmStartThatDiffersCostsAGenerationAndNoRestart) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(4, seed);
+            config.consequences = 0;
+            config.faults = {fault(Fault::Kind::warm_start_differs, 1500ms, 2)};
+            return config;
+        },
+        [](const World& world) {
+            EXPECT_EQ(generations(world).size(), 2u);
+            EXPECT_EQ(generations(world).back().assignment.restarts, 0);
+            expect_all_exit(world, Verdict::succeeded, 0);
+        });
+}
+
 // Likewise for one that stands still, once ddprun has killed it.
 TEST(Sim, AFrozenKeeperCostsAGenerationAndNoRestart) {
     for_seeds(

@@ -181,6 +181,15 @@ void World::apply(const Fault& fault) {
                     break;
                 }
             break;
+        case Fault::Kind::warm_start_differs:
+            for (Worker& worker : host.workers)
+                if (worker.alive && !worker.dying && !paused(host) && process && process->alive &&
+                    worker.owner == process->id.incarnation) {
+                    worker.differs = true;
+                    process->keeper->ends(worker.pid, 1, 0, false);
+                    break;
+                }
+            break;
         case Fault::Kind::workers_stubborn:
             for (Worker& worker : host.workers) worker.behaviour.stubborn = true;
             break;

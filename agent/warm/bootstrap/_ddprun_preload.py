@@ -1,48 +1,99 @@
-"""Imports modules in the server, and finds out which of them must not be imported there.
+"""The server's part of an early import: what it imports, and what came with it.
 
-A module is left out, and with it all that imports it, if during its import
-
-  - a variable that differs between the workers was read by its name: it may have kept the value,
-  - a thread was started that a fork does not end: the workers would lack it,
-  - a descriptor was opened: the workers would share it.
-
-What was imported cannot be taken back. So the server reports what to leave out, and ends; the next
-one imports the rest (Preload.verdict).
+The imports that a cold worker has recorded are done again in their order, each only while the state
+of the server is the one that was recorded (_ddprun_fingerprint.py), and only of packages of the list
+and of Python itself (_ddprun_proved.py). One such import with all that it brings is a group. Before
+the workers are forked, the groups are taken back; a worker gets each again when the script asks for
+it (_ddprun_hidden.py).
 """
+import atexit
 import os
 import sys
-import time
 
-from _ddprun_script import folder_of, hidden_by, imports_of
+from _ddprun_begin import Captured
+from _ddprun_fingerprint import difference, fingerprint
+from _ddprun_process import fork_quietly
+from _ddprun_proved import why_not
+from _ddprun_record import by_import
 
-# Slowly: this many seconds of sleep for each of work.
-_SHARE = 2
-_OWN = ("os", "_collections_abc", "collections.abc", "_ddprun_preload")
-
-# Known not to bear it: wandb makes folders that the first worker to end deletes for all; MPI is
-# started by its import. Arrow starts a thread unless it is told not to.
-_NEVER = ("wandb", "mpi4py.MPI")
-_CURES = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
+# What an import of the list may change: it is taken back, and done again in the worker.
+_REPLAYED = ("variable ", "the warning filters", "logging", "builtins")
+MISSING = object()
 
 
-class _LeftOut(BaseException):
+class Refused(BaseException):
     """Ends an import. No `except Exception` around an optional import may catch it."""
 
 
-def plan_of(texts):
-    """What ddprun wants, from keys and values in turn."""
-    plan = {"rank": [], "script": [], "leave": [], "import": [], "read": [], "slowly": [], "sent": []}
-    for key, value in zip(texts[::2], texts[1::2]):
-        plan[key].append(value)
-    return plan
+class Group:
+    """One import of the script with all that it brings."""
+
+    def __init__(self, name):
+        self.name = name
+        self.state = fingerprint()  # before it
+        self.filters_before = list(_filters())
+        self.filters = None  # after it, if they are others then
+        self.modules = {}  # name -> module, in the order of their imports
+        self.needs = set()  # of the bootstrap's own modules
+        self.variables = {}  # what it has written into the environment; None: removed
+        self.loggers = {}
+        self.finders = []  # added to sys.meta_path
+        self.at_exit = []  # (module, function, arguments, named arguments)
+        self.printed = (b"", b"")
+        self.attributes = []  # (module, name, before, after): of modules that were there before it
+        self.functions = {}  # module -> what calls will find in it before this import
+        self.own_functions = {}  # the same of this group's modules
+
+    def changes_state(self):
+        return bool(self.variables or self.filters is not None or any(self.printed))
 
 
-def wanted_of(plan):
-    """(name, file) of what a plan wants imported, in this order."""
-    wanted = [tuple(each.split("\t", 1)) for each in plan["import"]]
-    for script in plan["read"]:
-        wanted += [(name, "") for name in imports_of(script)]
-    return wanted
+def _filters():
+    return sys.modules["_warnings"].filters
+
+
+def loggers():
+    logging = sys.modules.get("logging")
+    return logging.root.manager.loggerDict if hasattr(logging, "root") else {}
+
+
+def held_by(module):
+    """The names of the modules that a module has in its hands, as such or by a function or class of theirs."""
+    for value in list(getattr(module, "__dict__", {}).values()):
+        # Not isinstance(): some objects warn when they are asked for their class.
+        kind = type(value)
+        if issubclass(kind, type(sys)):
+            yield value.__name__
+        elif issubclass(kind, (type, type(held_by), type(len))):
+            yield value.__module__
+
+
+def functions_of(modules):
+    """{name: [(owner, key, value)]}: functions and classes of these modules, and methods of classes of Python's own."""
+    found = {}
+    for name, module in modules:
+        if _is_ours(name):
+            continue
+        rows = found[name] = []
+        for key, value in list(getattr(module, "__dict__", {}).items()):
+            # Hooks such as sys.excepthook are there to be set.
+            if not callable(value) or key.startswith("__") or key.endswith("hook"):
+                continue
+            rows.append((module, key, value))
+            if issubclass(type(value), type) and value.__module__ == name and _is_of_python(module):
+                rows += [(value, each, method) for each, method in list(vars(value).items())
+                         if callable(method) or isinstance(method, (staticmethod, classmethod, property))]
+    return found
+
+
+# The script's own module, and those of the bootstrap.
+def _is_ours(name):
+    return name in ("__main__", "__mp_main__", "sitecustomize") or name.startswith("_ddprun_")
+
+
+def _is_of_python(module):
+    file = getattr(module, "__file__", None) or ""
+    return "site-packages" not in file and "dist-packages" not in file
 
 
 def _importing():
@@ -56,220 +107,38 @@ def _importing():
     return ""
 
 
-def _reader():
-    """The code that reads the environment, beyond Python's own wrappers."""
-    frame = sys._getframe(2)
-    while frame is not None and frame.f_globals.get("__name__") in _OWN:
-        frame = frame.f_back
-    return frame
-
-
 def _threads():
     return len(os.listdir("/proc/self/task"))
 
 
+# Some libraries end their threads at a fork, and start them again when they need them.
+def _threads_after_fork():
+    child = fork_quietly()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    return _threads()
+
+
 def _descriptors():
-    found = {}
+    found = set()
     for name in os.listdir("/proc/self/fd"):
         try:
-            found[int(name)] = os.readlink("/proc/self/fd/" + name)
+            found.add((int(name), os.readlink("/proc/self/fd/" + name)))
         except OSError:
             pass  # the one of listdir() itself
     return found
 
 
-def _watch(variables, tell):
-    """Calls tell(variable) for each of these that is read by its name. Returns how to end that.
-
-    A walk over all variables reads them, too, and says nothing: libraries look for their own prefix
-    in this way.
-    """
-    plain = type(os.environ)
-    walk = [None, set()]  # who walks, and what it has not read yet
-
-    class Watched(plain):
-        def __getitem__(self, key):
-            name = key.decode("utf-8", "replace") if isinstance(key, bytes) else key
-            if name in variables:
-                reader = _reader()
-                if reader is not None and walk[0] in (reader, reader.f_back) and name in walk[1]:
-                    walk[1].discard(name)
-                else:
-                    tell(name)
-            return plain.__getitem__(self, key)
-
-        def __iter__(self):
-            walk[:] = _reader(), set(variables)
-            return plain.__iter__(self)
-
-    Watched.__name__, Watched.__qualname__ = plain.__name__, plain.__qualname__
-    objects = [os.environ, os.environb]
-    for each in objects:
-        each.__class__ = Watched
-
-    def end():
-        walk[0] = None
-        for each in objects:
-            each.__class__ = plain
-    return end
-
-
-class Preload:
-    """One attempt. `plan` has lists: rank (variables), script, leave (modules)."""
-
-    def __init__(self, plan):
-        self._variables = set(plan["rank"])
-        self._script = "".join(plan["script"])
-        self._hidden = hidden_by(folder_of(self._script))
-        self._before = set(sys.modules)
-        self._left_out = {*plan["leave"], *_NEVER}
-        self._found = {}  # left out by this attempt: name -> why
-        self._refused = 0  # imports that were ended here
-        self._latest = None
-        self._known_threads = 1
-        self._known_files = {}
-        self._files = {}  # what was imported -> its state
-        self._cold = None  # why no worker may be forked here at all
-        self._seen = dict(os.environ)
-        self.written = {}  # what imports have written into the environment; None: removed
-
-    # A finder: it sees the begin of each import.
-    def find_spec(self, name, path=None, target=None):
-        # Others may only ask whether there is such a module.
-        if sys._getframe(2).f_code.co_name != "_find_and_load_unlocked":
-            return None
-        self._look()
-        if name in self._left_out:
-            self._refused += 1
-            raise _LeftOut(name)
-        self._latest = name
-        return None
-
-    def _leave_out(self, name, why):
-        if name and name not in self._left_out:
-            self._found.setdefault(name, why)
-
-    def _look(self):
-        if self._slowly:
-            now = time.thread_time()
-            time.sleep(min(_SHARE * (now - self._cpu), 0.2))
-            self._cpu = now
-        if _threads() > self._known_threads and self._threads_stay():
-            self._known_threads = _threads()
-            self._leave_out(self._latest, "starts a thread")
-        files = _descriptors()
-        new = [link for number, link in files.items() if self._known_files.get(number) != link]
-        new = [link for link in new if not link.startswith("/proc/")]
-        # A file that is being imported right now is closed soon.
-        if new and not any(link.endswith((".py", ".pyc", ".so", ".zip")) for link in new):
-            self._leave_out(self._latest, "opens " + new[0])
-            self._known_files = files
-
-    @staticmethod
-    def _threads_stay():
-        # Some libraries end their threads at a fork, and start them again when they need them.
-        child = fork_quietly()
-        if child == 0:
-            os._exit(0)
-        os.waitpid(child, 0)
-        return _threads() > 1
-
-    def _on_read(self, variable):
-        self._leave_out(_importing(), "reads " + variable)
-
-    def add(self, wanted, slowly):
-        """Imports (name, file) in this order, where they are not imported yet. `slowly`: leaves the
-        CPU to others most of the time."""
-        self._slowly, self._cpu = slowly, time.thread_time()
-        self._known_files = _descriptors()
-        cures = {name: value for name, value in _CURES.items() if name not in os.environ}
-        os.environ.update(cures)
-        end_watch = _watch(self._variables, self._on_read)
-        sys.meta_path.insert(0, self)
-        try:
-            for name, _ in wanted:
-                self._add(name)
-            self._look()
-        finally:
-            sys.meta_path.remove(self)
-            end_watch()
-            for name in cures:
-                os.environ.pop(name, None)
-        self._check(dict(wanted))
-        now = dict(os.environ)
-        for name in set(now) | set(self._seen):
-            if now.get(name) != self._seen.get(name):
-                self.written[name] = now.get(name)
-        self._seen = now
-        self._remember_files()
-
-    def _remember_files(self):
-        for module in list(sys.modules.values()):
-            file = getattr(getattr(module, "__spec__", None), "origin", None)
-            if isinstance(file, str) and file.startswith("/") and file not in self._files:
-                self._files[file] = _state(file)
-
-    def changed(self):
-        """A file that has changed since it was imported, or ""."""
-        for file, state in self._files.items():
-            if _state(file) != state:
-                return file
-        return ""
-
-    def _unwanted(self, name):
-        if name.partition(".")[0] in self._hidden:
-            return True
-        while name:
-            if name in self._left_out or name in self._found:
-                return True
-            name = name.rpartition(".")[0]
+def _bad_fork():
+    """Whether CUDA refuses to work in what is forked from this process."""
+    check = getattr(getattr(sys.modules.get("torch"), "_C", None), "_cuda_isInBadFork", None)
+    if check is None:
         return False
-
-    def _add(self, name):
-        if name in sys.modules or self._unwanted(name):
-            return
-        refused = self._refused
-        try:
-            __import__(name)
-        except ModuleNotFoundError as error:
-            # A worker finds it where the server does not look, such as in a folder that the script
-            # has added to sys.path.
-            if error.name is None or not (name + ".").startswith(error.name + "."):
-                self._found.setdefault(name, "fails")
-        except _LeftOut as error:
-            self._found.setdefault(name, "imports %s" % error)
-        except BaseException as error:
-            self._found.setdefault(name, "fails with %s" % type(error).__name__)
-        else:
-            if self._refused > refused:
-                self._found.setdefault(name, "imports what is left out")
-
-    def _check(self, files):
-        """Looks for what no leaving out can mend."""
-        for name in set(sys.modules) - self._before:
-            if name.partition(".")[0] in self._hidden:
-                self._cold = "%s in the script's folder hides a module" % name
-            wanted = files.get(name)
-            spec = getattr(sys.modules.get(name), "__spec__", None)
-            if wanted and spec is not None and (spec.origin or "") != wanted:
-                self._cold = "%s was imported from another place" % name
-        if self._threads_stay() and not self._found:
-            self._cold = "an imported module has started a thread"
-        try:
-            os.waitpid(-1, os.WNOHANG)
-            self._cold = "an imported module has started a process"
-        except ChildProcessError:
-            pass
-        if bad_fork():
-            self._cold = "an imported module has used CUDA"
-
-    def verdict(self):
-        """("ready" | "again" | "cold", texts)."""
-        if self._cold:
-            return "cold", [self._cold]
-        if self._found:
-            return "again", [text for item in self._found.items() for text in item]
-        return "ready", [str(len(sys.modules) - len(self._before))]
+    child = fork_quietly()
+    if child == 0:
+        os._exit(1 if check() else 0)
+    return os.waitpid(child, 0)[1] != 0
 
 
 def _state(file):
@@ -280,23 +149,149 @@ def _state(file):
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def fork_quietly():
-    """Python 3.12 warns of a fork while there are threads. There are none of ours."""
-    warnings = sys.modules.get("warnings")
-    if warnings is None or sys.version_info < (3, 12):
-        return os.fork()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return os.fork()
+class Preload:
+    """`before`: the names of the modules that a process has which has imported nothing yet.
+    `apart`: the variables that differ between the workers. `pace`: called at each import."""
+
+    def __init__(self, before, apart, pace):
+        self.apart = apart
+        self.groups = []
+        self.partly = ""  # why not all is imported that the workers import
+        self._pace = pace
+        self._refused = ""  # why an import was ended
+        self._files = {}  # what was imported -> its state
+        self._known_files = _descriptors()
+        self._known = set(before)
+        self.own = self._new_modules()  # what the bootstrap needs itself
+
+    # A finder: it sees the begin of each import.
+    def find_spec(self, name, path=None, target=None):
+        self._pace()
+        for each in sys.meta_path[sys.meta_path.index(self) + 1:]:
+            spec = each.find_spec(name, path, target)
+            if spec is None:
+                continue
+            why = why_not(name, spec) if by_import() else ""
+            if why:
+                self._refused = why
+                raise Refused(why)
+            return spec
+        return None
+
+    def add(self, records):
+        """Imports what is new in the records of the workers. Returns why no worker may be forked, or ""."""
+        self.partly = ""
+        first, *others = records or [[]]
+        for number, (name, state) in enumerate(first):
+            if name in sys.modules:
+                continue
+            self.partly = self._not_now(name, state, first[:number], others)
+            if self.partly:
+                break
+            why = self._import(name)
+            if why:
+                return why
+        if not self.groups:
+            return self.partly or "the script imports nothing that may be imported early, such as torch or numpy"
+        return self._left_behind()
+
+    def _not_now(self, name, state, earlier, others):
+        mine, seen = fingerprint(), {each for each, _ in earlier}
+        for record in [[(name, state)], *others]:
+            for each, at in record:
+                if each == name:
+                    what = at and difference(at, mine, self.apart, not self.groups)
+                    if what:
+                        return "the script changes %s before it imports %s" % (what, name)
+                    break
+                if each not in seen:
+                    return "the workers do not import %s in the same order" % name
+        return ""
+
+    def _import(self, name):
+        group, variables, known, finders = Group(name), dict(os.environ), set(loggers()), list(sys.meta_path)
+        group.functions = functions_of(sys.modules.items())
+        attributes = {each: dict(module.__dict__) for each, module in sys.modules.items()
+                      if hasattr(module, "__dict__") and not _is_ours(each)}
+        why = self._run(group)
+        if why:
+            return why
+        after = fingerprint()
+        changed = difference(_unreplayed(group.state), _unreplayed(after), self.apart)
+        if changed:
+            return "the import of %s changes %s" % (name, changed)
+        for key in sorted({*variables, *os.environ}):
+            if variables.get(key) != os.environ.get(key):
+                group.variables[key] = os.environ.get(key)
+        if group.state["the warning filters"] != after["the warning filters"]:
+            group.filters = list(_filters())
+        group.loggers = {each: logger for each, logger in loggers().items() if each not in known}
+        group.finders = [each for each in sys.meta_path if each not in finders]
+        group.modules = self._new_modules()
+        group.needs = {each for module in group.modules.values() for each in held_by(module) if each in self.own}
+        group.own_functions = functions_of(group.modules.items())
+        for each, old in attributes.items():
+            module = sys.modules.get(each)
+            now = getattr(module, "__dict__", old)
+            group.attributes += [(module, key, old.get(key, MISSING), now.get(key, MISSING))
+                                 for key in [*old, *(key for key in now if key not in old)]
+                                 if old.get(key, MISSING) is not now.get(key, MISSING)]
+        self.groups.append(group)
+        return ""
+
+    def _run(self, group):
+        plain = atexit.register
+
+        def register(function, *arguments, **named):
+            group.at_exit.append((_importing(), function, arguments, named))
+            return function
+
+        atexit.register = register
+        sys.meta_path.insert(0, self)
+        try:
+            with Captured() as captured:
+                __import__(group.name)
+            group.printed = captured.texts
+        except Refused:
+            pass
+        except BaseException as error:
+            return "the import of %s fails with %s" % (group.name, type(error).__name__)
+        finally:
+            sys.meta_path.remove(self)
+            atexit.register = plain
+        for module in list(sys.modules.values()):
+            for key, value in list(getattr(module, "__dict__", {}).items()):
+                if value is register:
+                    setattr(module, key, plain)
+        return "%s imports %s" % (group.name, self._refused) if self._refused else ""
+
+    def _new_modules(self):
+        new = {name: module for name, module in sys.modules.items()
+               if name not in self._known and not name.startswith("_ddprun_")}
+        self._known.update(new)
+        for module in new.values():
+            file = getattr(getattr(module, "__spec__", None), "origin", None)
+            if isinstance(file, str) and file.startswith("/"):
+                self._files[file] = _state(file)
+        return new
+
+    def changed(self):
+        """A file that has changed since it was imported, or ""."""
+        return next((file for file, state in self._files.items() if _state(file) != state), "")
+
+    def _left_behind(self):
+        if _threads() > 1 and _threads_after_fork() > 1:
+            return "an imported module has started a thread"
+        opened = [link for _, link in _descriptors() - self._known_files if not link.startswith("/proc/")]
+        if opened:
+            return "an imported module has opened %s" % opened[0]
+        try:
+            os.waitpid(-1, os.WNOHANG)
+            return "an imported module has started a process"
+        except ChildProcessError:
+            pass
+        return "an imported module has used CUDA" if _bad_fork() else ""
 
 
-def bad_fork():
-    """Whether CUDA refuses to work in what is forked from this process."""
-    torch = sys.modules.get("torch")
-    check = getattr(getattr(torch, "_C", None), "_cuda_isInBadFork", None)
-    if check is None:
-        return False
-    child = fork_quietly()
-    if child == 0:
-        os._exit(1 if check() else 0)
-    return os.waitpid(child, 0)[1] != 0
+def _unreplayed(state):
+    return {what: text for what, text in state.items() if not what.startswith(_REPLAYED)}

@@ -1,8 +1,12 @@
-"""What a process says to the kernel about itself: its descriptors, and how soon it goes when memory runs out."""
+"""What a process says to the kernel about itself: its descriptors, its forks, its end, and how soon it goes when memory
+runs out."""
 import ctypes
 import fcntl
 import os
 import struct
+import sys
+
+_SIGKILL = 9
 
 
 def read_oom():
@@ -76,3 +80,26 @@ def write_all(file, text):
             text = text[os.write(file, text):]
         except OSError:
             return
+
+
+def fork_quietly():
+    """Python 3.12 warns of a fork while there are threads. There are none of ours."""
+    warnings = sys.modules.get("warnings")
+    if warnings is None or sys.version_info < (3, 12):
+        return os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return os.fork()
+
+
+def end_for_difference(why, error_file, worker):
+    """Ends this process, and the worker `worker` if it is a fork of that. ddprun reads why in the error file."""
+    text = "".join(each if each.isprintable() and each not in '"\\\x7f' else "?" for each in why)
+    try:
+        file = os.open(error_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        write_all(file, b'{"message": "ddprun warm start: %s"}' % text.encode("utf-8", "replace"))
+        os.close(file)
+    finally:
+        if os.getpid() != worker:
+            os.kill(worker, _SIGKILL)
+        os._exit(1)

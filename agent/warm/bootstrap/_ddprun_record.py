@@ -1,19 +1,25 @@
-"""Writes which modules a worker imports, and from which files, in the order of the requests.
+"""Writes in which order a worker imports the packages of the list, and the state of the process then.
 
-One line for a module: its number, its name, and its file. A line is written when the module is
-complete, so a package comes after what it imports itself. What fails is not written. The file is
-opened for each piece of work, so that the worker has no descriptor more than usual. Imports are
-written with a later import or at the end, so the last five milliseconds of them may be missing; the
-server then lacks a few modules, and the workers import them themselves.
+One line for each import that the program itself begins: the module, and the fingerprint from before
+it in hexadecimal digits. The file is opened for each line, so that the worker has no descriptor more
+than usual.
 """
-import atexit
+import marshal
 import os
 import sys
-import time
-from _thread import allocate_lock
+from _thread import get_ident
 
-# Seconds between two writes.
-_PAUSE = 0.005
+from _ddprun_fingerprint import fingerprint
+from _ddprun_proved import is_listed
+
+
+def by_import():
+    """Whether the finder that calls this is asked by an import. Others may only ask what there is."""
+    return sys._getframe(3).f_code.co_name == "_find_and_load_unlocked"
+
+
+def is_loading(name):
+    return getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False)
 
 
 class Recorder:
@@ -22,56 +28,43 @@ class Recorder:
     def __init__(self, path):
         self._path = path
         self._pid = os.getpid()
-        self._open = []  # (number, name) of imports that have begun
-        self._count = 0
-        self._written = 0.0
-        self._lock = allocate_lock()
+        self._begun = {}  # thread -> the module whose import is in progress, or was the last one
 
     def find_spec(self, name, path=None, target=None):
-        # A fork of the worker has its own life.
-        if os.getpid() != self._pid:
+        if not is_listed(name) or is_loading(self._begun.get(get_ident())) or not by_import():
             return None
-        self._count += 1
-        self._open.append((self._count, name))
-        if time.monotonic() - self._written > _PAUSE:
-            self.write()
+        # A fork of the worker has its own life.
+        if os.getpid() == self._pid:
+            self._begun[get_ident()] = name
+            try:
+                self._write("%s\t%s\n" % (name, marshal.dumps(fingerprint()).hex()))
+            except Exception:
+                pass  # a state without words: nothing is imported early then
         return None
 
-    def write(self):
-        if os.getpid() != self._pid or not self._lock.acquire(False):
-            return
-        try:
-            lines, still_open = [], []
-            begun, self._open = self._open, []
-            for number, name in begun:
-                spec = getattr(sys.modules.get(name), "__spec__", None)
-                # The last one may not be in sys.modules yet. Any other that is not there has failed.
-                if spec is None and number != self._count:
-                    continue
-                if spec is None or getattr(spec, "_initializing", False):
-                    still_open.append((number, name))
-                else:
-                    lines.append("%d\t%s\t%s\n" % (number, name, spec.origin or ""))
-            self._open = still_open + self._open
-            if lines:
-                self._append("".join(lines).encode("utf-8", "surrogateescape"))
-            self._written = time.monotonic()
-        finally:
-            self._lock.release()
-
-    def _append(self, data):
+    def _write(self, line):
         try:
             file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         except OSError:
             return
         try:
-            os.write(file, data)
+            os.write(file, line.encode("utf-8", "surrogateescape"))
         except OSError:
             pass
         os.close(file)
 
 
 def begin(path):
-    recorder = Recorder(path)
-    sys.meta_path.insert(0, recorder)
-    atexit.register(recorder.write)
+    sys.meta_path.insert(0, Recorder(path))
+
+
+def read(text):
+    """[(module, state)] of a record, without what does not have this form: a worker may have written it."""
+    found = []
+    for line in text.split("\n")[:-1]:
+        try:
+            name, state = line.split("\t")
+            found.append((name, marshal.loads(bytes.fromhex(state))))
+        except (ValueError, EOFError, TypeError):
+            return found
+    return found

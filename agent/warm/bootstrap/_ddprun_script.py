@@ -1,45 +1,35 @@
-"""What can be known of a script without running it: its folder, what it hides, and what it imports."""
+"""What can be known of a script without running it: where its modules are looked for, and what it imports."""
 import os
+import sys
+
+from _ddprun_proved import is_listed
 
 
-def folder_of(script):
-    """What Python puts first on sys.path."""
-    return os.path.dirname(os.path.realpath(script)) if script else os.getcwd()
+def path_of(plan):
+    """What Python puts before sys.path when the script begins (a plan has lists "script" and "module")."""
+    if getattr(sys.flags, "safe_path", False) or sys.flags.isolated:
+        return []
+    script = "".join(plan["script"])
+    if not script:
+        return [os.getcwd() if plan["module"] else ""]
+    if os.path.isdir(script) or script.endswith((".zip", ".pyz")):
+        return [script]
+    return [os.path.dirname(os.path.realpath(script))]
 
 
-def hidden_by(folder):
-    """The modules that a script in this folder gets from there."""
-    found = set()
-    try:
-        entries = os.listdir(folder) if folder else []
-    except OSError:
-        entries = []
-    for entry in entries:
-        stem, dot, suffix = entry.partition(".")
-        if dot and suffix.rpartition(".")[2] in ("py", "pyc", "so"):
-            found.add(stem)
-        elif not dot and any(os.path.exists(os.path.join(folder, entry, "__init__" + end))
-                             for end in (".py", ".pyc")):
-            found.add(entry)
-    return found
-
-
-def imports_of(script):
-    """What a script, and the modules beside it, import at their outer level, in this order."""
+def listed_imports_of(script):
+    """What a script, and the modules beside it, import of the list at their outer level, in this order."""
     import ast
-    folder, found, read = folder_of(script), [], set()
+    folder, found, read = os.path.dirname(os.path.realpath(script)), [], set()
 
     def local(name):
         path = os.path.join(folder, *name.split("."))
-        for file in (path + ".py", os.path.join(path, "__init__.py")):
-            if os.path.isfile(file):
-                return file
-        return None
+        return next((file for file in (path + ".py", os.path.join(path, "__init__.py")) if os.path.isfile(file)), None)
 
     def add(name):
         if local(name):
             look(local(name))
-        elif name not in found:
+        elif is_listed(name) and name not in found:
             found.append(name)
 
     def visit(statements):
@@ -59,11 +49,7 @@ def imports_of(script):
         read.add(file)
         try:
             with open(file, "rb") as source:
-                text = source.read()
-            # A script that changes the path may find other modules than the server would.
-            if b"sys.path" in text:
-                raise ValueError("sys.path")
-            visit(ast.parse(text).body)
+                visit(ast.parse(source.read()).body)
         except (OSError, SyntaxError, ValueError, RecursionError):
             pass
 

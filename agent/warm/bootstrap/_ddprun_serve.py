@@ -9,10 +9,14 @@ import ctypes
 import gc
 import os
 import sys
+import time
 import _socket
 
-from _ddprun_preload import Preload, fork_quietly, plan_of, wanted_of
-from _ddprun_process import place, read_oom, show_environment, write_all, write_oom
+from _ddprun_hidden import Hidden
+from _ddprun_preload import Preload
+from _ddprun_process import fork_quietly, place, read_oom, show_environment, write_all, write_oom
+from _ddprun_record import read
+from _ddprun_script import listed_imports_of, path_of
 
 _MOST = 1 << 16  # bytes of a packet
 _MOST_FDS = 32
@@ -22,11 +26,30 @@ _MADV_COLLAPSE = 25
 _HUGE = 1 << 21
 # What a shell says of a program that cannot be run.
 _CANNOT_RUN = 126
+# So long a sleep for each second of work, while others wait for the CPUs.
+_SHARE = 2
 
 
-def serve(channel):
-    """Returns in each worker: the file for the record of its imports, or ""."""
-    return _Server(channel).run()
+def serve(channel, start):
+    """Returns in each worker: the file for the record of its imports, or "". `start`: what the process was before
+    the bootstrap (sitecustomize.py)."""
+    return _Server(channel, start).run()
+
+
+def plan_of(texts):
+    """What ddprun wants, from keys and values in turn."""
+    plan = {"rank": [], "script": [], "module": [], "record": [], "read": [], "slowly": [], "sent": []}
+    for key, value in zip(texts[::2], texts[1::2]):
+        plan[key].append(value)
+    return plan
+
+
+def records_of(plan):
+    """What the workers have imported; before the first generation, what the text of the script says."""
+    found = [read(each) for each in plan["record"]]
+    for script in plan["read"]:
+        found.append([(name, None) for name in listed_imports_of(script)])
+    return found
 
 
 class _Packet:
@@ -64,14 +87,15 @@ class _Worker:
 
 
 class _Server:
-    def __init__(self, channel):
+    def __init__(self, channel, start):
+        self._start = start
         self._socket = _socket.socket(fileno=channel)
         self._keeper = os.getppid()
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._preload = None
         self._sent, self._found = {}, {}  # the environment, from ddprun and at the interpreter
-        self._printed = (b"", b"")
         self._workers = []
+        self._path = []  # what Python puts before sys.path when the script begins
         self._oom = None  # what the workers' oom_score_adj is, if that of the server could be raised
 
     def run(self):
@@ -110,22 +134,35 @@ class _Server:
                 fds += memoryview(content)[:len(content) // 4 * 4].cast("i").tolist()
         return _Packet([os.fsdecode(word) for word in data.split(b"\0")], fds)
 
-    # What imports print is printed by each worker, as if it had imported itself.
     def _import(self, packet):
         plan = plan_of(packet.payload())
+        records = records_of(plan)
         if self._preload is None:
             self._sent = dict(text.split("=", 1) for text in plan["sent"])
             self._found = dict(os.environ)
-            self._preload = Preload(plan)
-        with _Captured() as captured:
-            self._preload.add(wanted_of(plan), bool(plan["slowly"]))
-        self._printed = tuple(a + b for a, b in zip(self._printed, captured.texts))
+            self._path = path_of(plan)
+            sys.path[:0] = self._path
+            self._preload = Preload(self._start.modules, set(plan["rank"]), self._pace)
+        self._slowly = bool(plan["slowly"])
+        self._ran = self._waited = None
+        why = self._start.unfit or self._preload.add(records)
+        if why:
+            return self._say("cold", why)
         gc.collect()
         gc.freeze()
-        if plan["slowly"]:
+        if self._slowly:
             self._use_huge_pages()
-        kind, texts = self._preload.verdict()
-        self._say(kind, *texts)
+        self._say("ready", str(sum(len(each.modules) for each in self._preload.groups)), self._preload.partly)
+
+    # Workers that train need the CPUs more: while others wait for them, this process sleeps most of the time.
+    def _pace(self):
+        if not self._slowly:
+            return
+        with open("/proc/self/schedstat") as file:
+            ran, waited, _ = map(int, file.read().split())
+        if self._ran is not None and waited - self._waited > (ran - self._ran) / 4:
+            time.sleep(min(_SHARE * (ran - self._ran) / 1e9, 0.2))
+        self._ran, self._waited = ran, waited
 
     # A fork copies the tables of all private pages, and the end of a process takes them apart again.
     # With 400 MB of them a fork takes 9 ms, and in huge pages 3 (madvise(2); Linux 6.1, else nothing
@@ -179,6 +216,8 @@ class _Server:
     def _fork_all(self, reading, writing, workers):
         os.close(reading)
         pids = []
+        del sys.path[:len(self._path)]
+        hidden = Hidden(self._preload)
         for worker in workers:
             try:
                 pid = os.fork()
@@ -186,14 +225,14 @@ class _Server:
                 os.write(writing, b"%d\n" % error.errno)
                 os._exit(0)
             if pid == 0:
-                self._become(worker)
+                self._become(worker, hidden)
                 return worker
             pids.append(pid)
         os.write(writing, " ".join(["0", *map(str, pids)]).encode() + b"\n")
         os._exit(0)
 
     # Everything that takes time comes before the keeper's word.
-    def _become(self, worker):
+    def _become(self, worker, hidden):
         try:
             os.setsid()
             if self._oom is not None and not write_oom(self._oom):
@@ -201,8 +240,8 @@ class _Server:
             place(worker)
             if worker.cpus:
                 os.sched_setaffinity(0, worker.cpus)
-            self._set_environment(worker)
-            self._new_identity()
+            hidden.begin(self._set_environment(worker))
+            self._new_identity(hidden.find)
             word = os.read(worker.release, 1)
             os.close(worker.release)
             if not word:
@@ -211,7 +250,7 @@ class _Server:
             # The keeper may have died before prctl(). Then no death signal will come.
             if os.getppid() != self._keeper:
                 os._exit(_CANNOT_RUN)
-            for number, text in enumerate(self._printed, 1):
+            for number, text in enumerate(self._start.printed, 1):
                 write_all(number, text)
         except BaseException as error:
             write_all(2, b"ddprun: cannot become a worker: %s\n" % str(error).encode())
@@ -231,16 +270,11 @@ class _Server:
         os.environ.clear()
         for name, value in wanted.items():
             os.environ[name] = value
-        for name, value in self._preload.written.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        return wanted
 
     # What each process has for itself, but a fork shares.
     @staticmethod
-    def _new_identity():
-        loaded = sys.modules.get
+    def _new_identity(loaded):
         if loaded("numpy.random") is not None:
             loaded("numpy.random").seed()
         if loaded("torch") is not None:
@@ -251,6 +285,10 @@ class _Server:
         threading = loaded("threading")
         if threading is not None and hasattr(threading.main_thread(), "_set_native_id"):
             threading.main_thread()._set_native_id()
+        logging = loaded("logging")
+        if logging is not None:
+            # Nanoseconds since 3.13.
+            logging._startTime = time.time_ns() if logging._startTime > 1e15 else time.time()
         # Frozen objects at the end look like leaks to some libraries.
         atexit.register(gc.unfreeze)
 
@@ -263,39 +301,3 @@ def _read_line(file):
             return ""
         text += piece
     return text.decode()
-
-
-def _memory_file():
-    try:
-        return os.memfd_create("printed")
-    except OSError:  # an old kernel or a sandbox
-        import tempfile
-
-        with tempfile.TemporaryFile() as file:
-            return os.dup(file.fileno())
-
-
-class _Captured:
-    """Takes what is written to standard output and standard error."""
-
-    def __enter__(self):
-        self._kept = [os.dup(1), os.dup(2)]
-        self._files = [_memory_file() for _ in self._kept]
-        for number, file in enumerate(self._files, 1):
-            os.dup2(file, number)
-        return self
-
-    def __exit__(self, *_):
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except Exception:
-                pass  # closed, or None
-        for number, kept in enumerate(self._kept, 1):
-            os.dup2(kept, number)
-            os.close(kept)
-        self.texts = []
-        for file in self._files:
-            os.lseek(file, 0, os.SEEK_SET)
-            self.texts.append(os.read(file, 1 << 20))
-            os.close(file)

@@ -4,15 +4,15 @@ ddprun puts this folder first on PYTHONPATH, and says in DDPRUN_WARM what is wan
 
   probe   Say that this file is run, and end. With -E, -I or -S an interpreter does not run it, and
           a server would run the training itself.
-  check   Import these modules, say what that costs, and end (_ddprun_check.py).
-  record  Note which modules the script imports (_ddprun_record.py), for the server.
-  serve   Import these modules and fork the workers (_ddprun_serve.py). Returns in each worker.
+  check   Say which imports of the script a server may do early, and end (_ddprun_check.py).
+  record  Note what the script imports of the list, and when (_ddprun_record.py), for the server.
+  serve   Import that and fork the workers (_ddprun_serve.py). Returns in each worker.
 
 With DDPRUN_FLIGHT_RECORDER the worker also lets ddprun ask what PyTorch's flight recorder has
 (_ddprun_recorder.py).
 
-Then everything that shows ddprun's hand is taken back, and CPython goes on with the script as if
-nothing had been before it.
+Everything that shows ddprun's hand is taken back first. Then the user's own sitecustomize runs, as
+if nothing had been before it, and CPython goes on with the script.
 """
 import os
 import sys
@@ -20,51 +20,6 @@ import sys
 
 def _take(name):
     return os.environ.pop(name, None)
-
-
-def _begin(here):
-    mode, channel = _take("DDPRUN_WARM"), _take("DDPRUN_WARM_FD")
-    path, imports = _take("DDPRUN_WARM_PYTHONPATH"), _take("DDPRUN_WARM_IMPORTS")
-    if path is None:
-        os.environ.pop("PYTHONPATH", None)
-    else:
-        os.environ["PYTHONPATH"] = path
-    if mode == "probe":
-        os.write(int(channel), b"%d.%d" % sys.version_info[:2])
-        os._exit(0)
-    if mode == "check":
-        try:
-            import _ddprun_check
-            _leave(here)
-            _ddprun_check.check()
-        finally:
-            os._exit(0)
-    if mode == "serve":
-        try:
-            import _ddprun_serve
-            _leave(here)  # nothing that is imported sees this folder
-            imports = _ddprun_serve.serve(int(channel))
-        except BaseException:
-            os._exit(1)  # never go on with the script in the server
-        sys.path.insert(0, here)
-    recorder = _take("DDPRUN_FLIGHT_RECORDER")
-    try:
-        if imports:
-            import _ddprun_record
-            _ddprun_record.begin(imports)
-        if recorder:
-            import _ddprun_recorder
-            _ddprun_recorder.begin(recorder)
-    except Exception:
-        pass
-    _leave(here)
-    for name in [each for each in sys.modules if each.startswith("_ddprun_")]:
-        sys.modules.pop(name, None)
-
-
-def _leave(here):
-    sys.path[:] = [each for each in sys.path if each != here]
-    sys.path_importer_cache.pop(here, None)
 
 
 # The one that this file hides, such as Debian's. If there is none, the error is the one that a cold
@@ -82,6 +37,92 @@ def _chain():
     spec.loader.exec_module(module)
 
 
+class _Ours:
+    """While this lasts, modules of this folder can be imported."""
+
+    def __enter__(self):
+        sys.path.insert(0, _HERE)
+
+    def __exit__(self, *_):
+        sys.path[:] = [each for each in sys.path if each != _HERE]
+        sys.path_importer_cache.pop(_HERE, None)
+
+
+def _probe(channel):
+    os.write(int(channel), b"%d.%d" % sys.version_info[:2])
+    os._exit(0)
+
+
+def _check():
+    try:
+        with _Ours():
+            import _ddprun_check
+        _ddprun_check.check()
+    finally:
+        os._exit(0)
+
+
+def _serve(channel, variables):
+    """Returns in each worker, with the file for its record."""
+    try:
+        with _Ours():
+            from _ddprun_begin import Begin
+        begin, failed = Begin(), None
+        try:
+            begin.run(_chain, variables.split(","))
+        except Exception as error:
+            failed = error
+        with _Ours():
+            import _ddprun_serve
+        return _ddprun_serve.serve(int(channel), begin), failed
+    except BaseException:
+        os._exit(1)  # never go on with the script in the server
+
+
+def _record(imports, recorder):
+    try:
+        with _Ours():
+            if imports:
+                import _ddprun_record
+                _ddprun_record.begin(imports)
+            if recorder:
+                import _ddprun_recorder
+                _ddprun_recorder.begin(recorder)
+    except Exception:
+        pass
+    for name in [each for each in sys.modules if each.startswith("_ddprun_")]:
+        sys.modules.pop(name, None)
+
+
+def _run():
+    mode, channel, imports = _take("DDPRUN_WARM"), _take("DDPRUN_WARM_FD"), _take("DDPRUN_WARM_IMPORTS")
+    path, variables = _take("DDPRUN_WARM_PYTHONPATH"), _take("DDPRUN_WARM_VARIABLES")
+    recorder = _take("DDPRUN_FLIGHT_RECORDER")
+    if path is None:
+        os.environ.pop("PYTHONPATH", None)
+    else:
+        os.environ["PYTHONPATH"] = path
+    _Ours().__exit__()
+    failed = None
+    if mode == "probe":
+        _probe(channel)
+    elif mode == "check":
+        _check()
+    elif mode == "serve":
+        imports, failed = _serve(channel, variables or "")
+        recorder = _take("DDPRUN_FLIGHT_RECORDER")
+    else:
+        try:
+            _chain()
+        except Exception as error:
+            failed = error
+    _record(imports, recorder)
+    if failed is not None:
+        raise failed
+
+
+_HERE = os.path.dirname(__file__)
 if "DDPRUN_WARM" in os.environ:
-    _begin(os.path.dirname(__file__))
-_chain()
+    _run()
+else:
+    _chain()

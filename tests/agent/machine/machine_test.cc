@@ -299,6 +299,21 @@ TEST(AgentMachine, KeeperDeathIsAVow) {
         ElementsAre("deadline 8.2 s", "open store", "spawn 2", "Beat echo 1 floor 1 running 2"));
 }
 
+// No failure is reported, so no restart is used up. The next generation is told to nobody before the
+// workers are gone.
+TEST(AgentMachine, AWarmStartThatDiffersInterruptsTheGeneration) {
+    Script s;
+    s.run();
+    EXPECT_THAT(s.step(0.3, WarmStartDiffers{Generation{0}, 1, "variable A is another one",
+                                             Time{sec(0.3)}}),
+                ElementsAre("sweep 0"));
+    EXPECT_THAT(
+        s.step(0.4, Swept{Generation{0}}),
+        ElementsAre("close store", "deadline never",
+                    "Join: Beat echo 1 floor 0 running -1 knows of 0, a cold start of rank 1 "
+                    "on a would differ from its warm start (variable A is another one)"));
+}
+
 // A frozen keeper is killed like one that has died. If it cannot be killed, the sweep that begins
 // here finds out what hangs.
 TEST(AgentMachine, AFrozenKeeperEndsTheGeneration) {

@@ -18,6 +18,8 @@ import sys
 import threading
 import time
 
+import mpmath  # a package that a server may import before the script does
+
 
 @dataclasses.dataclass
 class Point:

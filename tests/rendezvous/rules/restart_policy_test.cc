@@ -121,6 +121,26 @@ TEST(RestartPolicy, CountsOnlyTheSameCauseInARow) {
 }
 
 // Nine equal failures use up the budget, and nothing else ends the job.
+// Two of the same cause in a row: the third generation is cold, so a warm start ends no job.
+TEST(RestartPolicy, StartsColdBeforeACrashLoopMayEndTheJob) {
+    Job job{limits(1, 1, 9)};
+    EXPECT_FALSE(starts_cold(job.history, job.with));
+    job.fails(exited(2, 3));
+    EXPECT_FALSE(starts_cold(job.history, job.with));
+    job.fails(exited(2, 3));
+    EXPECT_TRUE(starts_cold(job.history, job.with));
+    job.fails(exited(2, 4));
+    EXPECT_FALSE(starts_cold(job.history, job.with)) << "another cause";
+    job.with.crash_loop = 2;
+    EXPECT_TRUE(starts_cold(job.history, job.with)) << "the next one may end the job";
+    job.with.crash_loop = 0;
+    job.fails(exited(2, 4));
+    EXPECT_TRUE(starts_cold(job.history, job.with));
+    job.reach = Reach::progressed;
+    job.fails(exited(2, 4));
+    EXPECT_FALSE(starts_cold(job.history, job.with));
+}
+
 TEST(RestartPolicy, CrashLoopOfZeroIsOff) {
     Job job{limits(1, 1, 9)};
     job.with.crash_loop = 0;

@@ -1,3 +1,0 @@
-import json
-
-print("before"
