@@ -187,6 +187,7 @@ void Process::read_requests() {
             rounds_.hurry();
             replies_.agent_is_gone();
             begin_killing(true);
+            will_.see_sockets();
             return;
         }
         handle(request, fds);
@@ -314,7 +315,8 @@ void Process::reaped(pid_t pid, int wait_status) {
     workers_.erase(worker);
 }
 
-// Workers get SIGKILL at once. The rounds, which have to read /proc, then find everything else.
+// Workers get SIGKILL at once. What has to read /proc comes after that: the rounds, which find
+// everything else.
 void Process::begin_killing(bool with_spared) {
     if (with_spared) rounds_.spare_nobody();
     for (const Worker& worker : workers_)
@@ -341,6 +343,7 @@ void Process::on_timer(Time now) {
         replies_.passed();
         rounds_.hurry();
         begin_killing(true);
+        will_.see_sockets();
     }
     if (due.agent_frozen) {
         signals_.send(SIGKILL);

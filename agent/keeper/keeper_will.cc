@@ -43,6 +43,8 @@ void Will::set_folder(const Request& request, std::vector<UniqueFd>& fds) {
     folder_lock_ = fds.size() > 1 ? std::move(fds[1]) : UniqueFd();
 }
 
+void Will::see_sockets() { left_sockets_.see(::getpid()); }
+
 void Will::execute() {
     // First the frame: the leader waits for it. A file system may hang, so the folder comes last.
     write_frame();

@@ -18,6 +18,9 @@ class Will {
     void prepare(const Request& request, std::vector<UniqueFd>& fds);
     void set_folder(const Request& request, std::vector<UniqueFd>& fds);
 
+    // Call before the processes of the job are killed. What they leave is removed by execute().
+    void see_sockets();
+
     // Writes the Gone frame to the link, closes the listening socket, then removes the folder and
     // the sockets that the job left. The order matters: others wait for the frame, and a file
     // system may hang. It waits at most 2 s for a link whose buffer is full.

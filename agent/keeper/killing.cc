@@ -102,6 +102,7 @@ bool Killing::kill_all(const std::vector<pid_t>& stopped, Time now) {
     bool killed = false;
     for (const pid_t pid : stopped) {
         memory_.belongs(pid);
+        all_well_ = false;
         if (!spare(pid, now)) send(pid, SIGKILL);
         // A zombie below a process that may not be killed is never reaped.
         killed |= refused_.empty() || !is_zombie(pid);
@@ -127,6 +128,7 @@ bool Killing::kill_groups() {
 
 void Killing::reaped(pid_t pid, int wait_status) {
     memory_.belongs(pid);
+    all_well_ &= wait_status == 0;
     always_spared_.erase(pid);
     if (wait_status == 0 && groups_.contains(pid)) succeeded_.insert(pid);
 }
@@ -188,6 +190,7 @@ void Killing::forget() {
     groups_.clear();
     succeeded_.clear();
     gives_time_ = false;
+    all_well_ = true;
     began_ = nothing_since_ = kNever;
 }
 
@@ -203,6 +206,7 @@ bool Killing::round(const Reaped& reaped) {
     // contain them.
     const Reaped reap = [&](pid_t pid, int status) {
         memory_.belongs(pid);
+        all_well_ &= status == 0;
         always_spared_.erase(pid);
         if (reaped) reaped(pid, status);
     };
@@ -218,7 +222,7 @@ bool Killing::round(const Reaped& reaped) {
     if (busy) nothing_since_ = kNever;
     if (none_left || (!busy && only_survivors(now))) {
         // Only now, when no process can create or open another object.
-        memory_.remove();
+        memory_.remove(all_well_);
         forget();
         return true;
     }

@@ -110,6 +110,7 @@ class Killing {
     std::set<pid_t> refused_;    // may not be killed, as this round has found
     bool blocked_ = false;
     bool gives_time_ = false;
+    bool all_well_ = true;  // no process of the generation has failed or was killed
     LeftRunning left_;
     std::set<pid_t> told_;  // all of them so far
     bool told_hidden_ = false;

@@ -1,115 +1,114 @@
-// Finds and removes socket files that nobody uses any more.
+// Finds the socket files of dead workers and removes them.
 #include "agent/keeper/left_sockets.h"
 
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <set>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
+#include "agent/keeper/descendants.h"
 #include "base/system/folder_names.h"
-#include "base/system/unique_fd.h"
+#include "base/system/small_file.h"
 
 namespace ddprun::agent {
 namespace {
 
 namespace fs = std::filesystem;
 
-// The variables that Python's tempfile and PyTorch's shared memory manager read, and the folder
-// that they use without them.
-std::vector<std::string> temporary_folders() {
-    std::vector<std::string> folders;
-    const auto add = [&folders](const char* name) {
-        if (name && *name && std::ranges::find(folders, name) == folders.end())
-            folders.emplace_back(name);
-    };
-    for (const char* variable : {"TMPDIR", "TEMP", "TMP", "TEMPDIR"}) add(std::getenv(variable));
-    add("/tmp");
-    return folders;
+// Of a job that makes new ones for ever, the later ones stay.
+constexpr std::size_t kMostSeen = 4096;
+// The flag of a socket that listens. One that was accepted there has the same name.
+constexpr unsigned long kListens = 0x10000;
+constexpr std::string_view kLink = "socket:[";
+
+bool is_of_library(const fs::path& file) {
+    const std::string folder = file.parent_path().filename();
+    return file.is_absolute() &&
+           (folder.starts_with("pymp-") || folder.starts_with("torch-shm-dir-"));
 }
 
-// The folders of torch_shm_manager.
-bool is_of_manager(std::string_view folder) { return folder.starts_with("torch-shm-dir-"); }
+struct Bound {
+    ino_t number = 0;
+    bool listens = false;
+    std::string file;
+};
 
-bool is_of_library(std::string_view folder) {
-    return folder.starts_with("pymp-") || is_of_manager(folder);
+// The sockets of this network namespace that have a file of the libraries. A line has eight
+// columns: address, references, protocol, flags, type, state, number, file.
+std::vector<Bound> bound_sockets(const std::string& table) {
+    std::vector<Bound> found;
+    std::istringstream lines(read_small_file(table));
+    for (std::string line; std::getline(lines, line);) {
+        if (line.find("/pymp-") == line.npos && line.find("/torch-shm-dir-") == line.npos) continue;
+        std::istringstream columns(line);
+        std::string ignored, flags;
+        Bound bound;
+        columns >> ignored >> ignored >> ignored >> flags >> ignored >> ignored >> bound.number;
+        std::getline(columns >> std::ws, bound.file);
+        bound.listens = (std::strtoul(flags.c_str(), nullptr, 16) & kListens) != 0;
+        if (is_of_library(bound.file)) found.push_back(std::move(bound));
+    }
+    return found;
+}
+
+// The numbers of all sockets that a process has open. A link of /proc/PID/fd reads "socket:[7]".
+template <class Each>
+void for_each_socket(pid_t pid, Each each) {
+    const std::string folder = "/proc/" + std::to_string(pid) + "/fd/";
+    for_each_name(folder, [&](std::string_view name) {
+        char link[64];
+        const std::string path = folder + std::string(name);
+        const ssize_t length = ::readlink(path.c_str(), link, sizeof link);
+        const std::string_view text(link, length > 0 ? static_cast<std::size_t>(length) : 0);
+        ino_t number = 0;
+        if (!text.starts_with(kLink)) return;
+        if (std::from_chars(link + kLink.size(), link + text.size(), number).ec == std::errc{})
+            each(number);
+    });
 }
 
 // lstat() and not stat(): a symbolic link in a shared /tmp may point anywhere.
-bool is_ours(const fs::path& path, std::time_t since) {
+bool is_ours(const std::string& path, std::time_t since) {
     struct stat status {};
     return ::lstat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode) &&
            status.st_uid == ::geteuid() && status.st_mtime >= since;
 }
 
-// The last folder and the file name. A process may have bound the socket under another path to the
-// same folder, but these two parts are the same, and the random part of the folder's name makes
-// them unique.
-std::string short_name(const fs::path& path) {
-    return path.parent_path().filename() / path.filename();
-}
-
-// The names of all sockets in this network namespace that are bound to a file. /proc/net/unix also
-// has connected ones.
-std::set<std::string> bound_names() {
-    std::set<std::string> names;
-    std::ifstream table("/proc/net/unix");
-    for (std::string line; std::getline(table, line);)
-        if (const auto at = line.find('/'); at != line.npos)
-            names.insert(short_name(line.substr(at)));
-    return names;
-}
-
-// The last check, because it costs a system call for each file: connect() to a socket file also
-// reaches listeners in other network namespaces, which /proc/net/unix does not show. ECONNREFUSED
-// means that nobody listens.
-bool nobody_listens(const fs::path& path) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    const std::string& name = path.native();
-    const UniqueFd caller(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!caller || name.size() >= sizeof address.sun_path) return false;
-    std::ranges::copy(name, address.sun_path);
-    const auto* to = reinterpret_cast<const sockaddr*>(&address);
-    return ::connect(caller.get(), to, sizeof address) != 0 && errno == ECONNREFUSED;
-}
-
 }  // namespace
 
-LeftSockets::LeftSockets() : LeftSockets(temporary_folders()) {}
-
-LeftSockets::LeftSockets(std::vector<std::string> folders)
-    : folders_(std::move(folders)),
+LeftSockets::LeftSockets(std::string table)
+    : table_(std::move(table)),
       since_(std::time(nullptr) - 1) {}  // timestamps of files may be a clock tick old
 
-// What is not found now stays, which does no harm.
-void LeftSockets::remove() const {
-    std::vector<fs::path> found;
-    for (const std::string& folder : folders_)
-        for_each_name(folder, [&](std::string_view made) {
-            if (!is_of_library(made)) return;
-            const fs::path library = fs::path(folder) / made;
-            for_each_name(library, [&](std::string_view name) {
-                if (is_ours(library / name, since_)) found.push_back(library / name);
-            });
+// The table comes first: most jobs have none of these sockets, and then no process is looked at.
+void LeftSockets::see(pid_t root) {
+    std::map<ino_t, std::string> candidates;
+    for (Bound& bound : bound_sockets(table_))
+        if (bound.listens) candidates.emplace(bound.number, std::move(bound.file));
+    if (candidates.empty()) return;
+    for (const pid_t pid : find_descendants(root))
+        for_each_socket(pid, [&](ino_t number) {
+            const auto found = candidates.find(number);
+            if (found != candidates.end() && seen_.size() < kMostSeen) seen_.insert(*found);
         });
-    if (found.empty()) return;
-    // Read after the files were found: a socket that was bound in between is in the list. The other
-    // order would remove it.
-    const std::set<std::string> bound = bound_names();
-    for (const fs::path& path : found) {
-        if (bound.contains(short_name(path)) || !nobody_listens(path)) continue;
-        // rmdir() removes the manager's folder only when nothing else is in it.
-        ::unlink(path.c_str());
-        if (is_of_manager(path.parent_path().filename().string())) ::rmdir(path.parent_path().c_str());
+}
+
+// The folder goes, too, if it is empty then. It was made by a process of the job, of which none
+// lives.
+void LeftSockets::remove() const {
+    if (seen_.empty()) return;
+    std::set<std::string> bound;
+    for (const Bound& each : bound_sockets(table_)) bound.insert(each.file);
+    for (const auto& [number, file] : seen_) {
+        if (bound.contains(file) || !is_ours(file, since_)) continue;
+        ::unlink(file.c_str());
+        ::rmdir(fs::path(file).parent_path().c_str());
     }
 }
 

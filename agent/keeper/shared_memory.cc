@@ -83,11 +83,12 @@ bool SharedMemory::tensors_of_unknown() const {
 }
 
 // Names are collected first, because removing files while reading the folder changes it.
-void SharedMemory::remove() {
+void SharedMemory::remove(bool all_well) {
     std::vector<std::string> names;
     for_each_entry(folder_, [&](std::string_view name) {
         const auto process = process_named(name);
-        if (process ? pids_.contains(*process) : is_of_nccl(name)) names.emplace_back(name);
+        if (process ? pids_.contains(*process) : !all_well && is_of_nccl(name))
+            names.emplace_back(name);
     });
     for (const std::string& name : names) remove_object(name);
     if (!pids_.empty()) remove_segments();
@@ -100,9 +101,11 @@ void SharedMemory::remove() {
 // is gone.
 void SharedMemory::remove_object(const std::string& name) const {
     const std::string path = folder_ + '/' + name;
+    struct stat status {};
+    // Most of those that are older or another user's end here.
+    if (::lstat(path.c_str(), &status) != 0 || !may_be_ours(status)) return;
     // O_NOFOLLOW and O_NONBLOCK: others may create symbolic links and FIFOs in /dev/shm.
     const UniqueFd file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    struct stat status {};
     if (!file || ::fstat(file.get(), &status) != 0 || !may_be_ours(status)) return;
     // If somebody opens the file, the kernel sends us a signal. The default is SIGIO, which would
     // end ddprun. SIGURG is ignored by default.

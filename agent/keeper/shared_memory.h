@@ -33,8 +33,9 @@ class SharedMemory {
     // remembers, because it died before the others. Only PyTorch's own janitor knows them.
     bool tensors_of_unknown() const;
     // Call when no process of the generation lives any more. Clears the records for the next
-    // generation.
-    void remove();
+    // generation. `all_well`: no process failed or was killed. Then NCCL has removed its objects
+    // itself, and those of others, however many they are, are not looked at.
+    void remove(bool all_well = false);
 
   private:
     bool may_be_ours(const struct stat& status) const;

@@ -79,7 +79,7 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
 
 Runner::~Runner() {
     alive_.reset();
-    remove_left_sockets();
+    consoles_.files.post([left = left_sockets_] { left.remove(); });
     service_.on_standby(nullptr);
     service_.serve_workers(std::nullopt);
     link_->close();
@@ -169,6 +169,7 @@ void Runner::perform(Effect& effect) {
                 if (!workers_) return;
                 if (!e.stops) return workers_->pass_on(e.signal);
                 warm_.cancel();
+                see_sockets();
                 e.hint ? workers_->stop(*e.hint) : workers_->signal(e.signal, e.abort);
             },
             [&](const AskSnapshot& e) {
@@ -238,9 +239,6 @@ void Runner::spawn(const rendezvous::NodePlace& place) {
                 config_.workers.environment[kTimerVariable] = path;
         bequeath_folder();
     });
-    // What earlier workers have left. Posted after the folders on the same thread, so no worker
-    // waits for it.
-    if (sweeping_ != kNoGeneration) remove_left_sockets();
     program_lock_.later(config_.uses_grpc);
 }
 
@@ -279,6 +277,7 @@ Event Runner::seen(Event event) {
 void Runner::sweep(const Sweep& effect) {
     const Generation generation = effect.generation;
     sweeping_ = generation;
+    see_sockets();
     if (workers_) workers_->kill();
     warm_.cancel();
     keeper_.noticed();

@@ -77,8 +77,9 @@ class Runner {
     void open_store(const rendezvous::NodePlace& place);
     void spawn(const rendezvous::NodePlace& place);
     void spawn_nothing(const rendezvous::NodePlace& place);
-    void remove_left_sockets() {
-        consoles_.files.post([left = left_sockets_] { left.remove(); });
+    // Before workers get a signal.
+    void see_sockets() {
+        if (keeper_.alive()) left_sockets_.see(static_cast<pid_t>(keeper_.pid()));
     }
     void ask_job_end();
     Event seen(Event event);

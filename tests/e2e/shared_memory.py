@@ -75,14 +75,8 @@ def is_there(name):
     return name.split()[1] in segments() if name.startswith("segment") else os.path.exists(name)
 
 
-def stays(name):  # sockets go while the workers start
-    for _ in range(500):
-        if not is_there(name):
-            return False
-        if name.startswith(("/dev/shm/", "segment")):
-            return True
-        time.sleep(0.02)
-    return True
+def stays(name):  # sockets go with the job
+    return name.startswith(("/dev/shm/", "segment")) and is_there(name)
 
 
 if __name__ == "__main__":

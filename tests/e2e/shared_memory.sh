@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What a generation leaves in shared memory is gone before the next one starts, at the end of the job, and after a
-# SIGKILL of ddprun; what it leaves in sockets of the libraries is gone soon after. What other processes have there
+# SIGKILL of ddprun; what it leaves in sockets of the libraries is gone with the job. What other processes have there
 # stays, and so does what a worker gave a name of its own. 50 times with DDPRUN_LONG. Argument: debian or current.
 source "$(dirname "${BASH_SOURCE[0]}")/pytorch_common.sh"
 need_built ddprun
@@ -49,6 +49,7 @@ for ((round = 0; round < rounds; round++)); do
         run 100 --standalone --nproc-per-node=2 --max-restarts=1 --shutdown-timeout=1 "$e2e/shared_memory.py" "$work/$kind" $kind
         expect_code 0
         expect_nothing_left
+        none_there "$work/$kind" || fail "left: $(still_there "$work/$kind")"
         expect_foreign
 
         say "what a $kind leaves is gone with the job"

@@ -73,6 +73,18 @@ TEST_F(SharedMemoryTest, WhatIsStillOpenStays) {
     EXPECT_TRUE(there(nccl));
 }
 
+// Nobody failed, so what lies there is of others, and is not even looked at: how much that is must
+// cost a job nothing. What has a pid of ours goes all the same.
+TEST_F(SharedMemoryTest, AfterASuccessOnlyItsProcessesObjectsGo) {
+    memory_.belongs(kOurs);
+    const std::string tensor = make("torch_4000001_7_0"), nccl = make("nccl-a1B2c3");
+    memory_.remove(true);
+    EXPECT_FALSE(there(tensor));
+    EXPECT_TRUE(there(nccl));
+    memory_.remove();
+    EXPECT_FALSE(there(nccl));
+}
+
 // The tensor has our pid but is an hour old: the kernel has used the pid before.
 TEST_F(SharedMemoryTest, WhatIsOlderStays) {
     memory_.belongs(kOurs);
