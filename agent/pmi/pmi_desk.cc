@@ -44,6 +44,13 @@ Desk::Outcome Desk::line(int index, std::string_view line) {
     }
     const Result<Request> request = Request::parse(line);
     if (!request) return faulty("it does not speak PMI-1: " + request.error().sentence());
+    // A program of MPI waits for an answer before it asks again; only MPI_Abort may come from
+    // another of its threads. A second barrier_in would begin a round within a round. A second
+    // program has its own reason.
+    const bool is_second = worker.begun && request->command() == "init";
+    if (worker.waits && request->command() != "abort" && !is_second)
+        return faulty("it asks PMI for more while it waits at a barrier: \"" +
+                      printable(line.substr(0, 80)) + "\"");
     if (request->has_more_lines()) {
         worker.spawning = true;
         return {};

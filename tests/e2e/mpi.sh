@@ -127,3 +127,20 @@ for case in "stranger:does not speak PMI-1" "long:a line of more than 4096 bytes
     expect_in "$work/run.err" "${case#*:}"
 done
 expect_nothing_left
+
+say "a worker that comes to a barrier twice before the other node has come is ended, and nothing else"
+cat >"$work/twice.py" <<'PYTHON'
+import os
+import time
+
+os.write(int(os.environ["PMI_FD"]), b"cmd=init pmi_version=1 pmi_subversion=1\n" +
+         (b"cmd=barrier_in\n" * 3 if os.environ["RANK"] == "0" else b""))
+time.sleep(300)
+PYTHON
+two_nodes --pmi -- --nproc-per-node=1 --max-restarts=0 python3 "$work/twice.py"
+for node in n0 n1; do
+    join $node 60
+    expect_code 137
+done
+expect_in "$work/n0.err" 'it asks PMI for more while it waits at a barrier: "cmd=barrier_in"'
+expect_nothing_left

@@ -174,6 +174,24 @@ TEST(PmiDesk, EndsAWorkerThatDoesNotKeepToIt) {
     EXPECT_EQ(desk.line(0, "cmd=abort exitcode=256").fault->exit_code, 0);
 }
 
+// The other node has not come yet. A second barrier_in once began a round within a round, and
+// ddprun ended with 134.
+TEST(PmiDesk, EndsAWorkerThatAsksOnWhileItWaits) {
+    for (const char* line : {"cmd=barrier_in", "cmd=get_maxes", "mcmd=spawn", "cmd=finalize"}) {
+        Desk desk(node(0, 2, 1));
+        one_answer(desk, 0, kInit);
+        EXPECT_TRUE(desk.line(0, "cmd=barrier_in").round);
+        const Desk::Outcome again = desk.line(0, line);
+        EXPECT_FALSE(again.round) << line;
+        ASSERT_TRUE(again.fault) << line;
+        EXPECT_THAT(again.fault->why, HasSubstr("while it waits at a barrier")) << line;
+    }
+    // MPI_Abort may come from another thread.
+    Desk desk(node(0, 2, 1));
+    desk.line(0, "cmd=barrier_in");
+    EXPECT_THAT(fault(desk, "cmd=abort exitcode=3"), HasSubstr("MPI_Abort with exit code 3"));
+}
+
 TEST(PmiDesk, AWorkerMayPutOnlySoMuch) {
     Desk desk(node(0, 1, 1));
     one_answer(desk, 0, kInit);
