@@ -2,12 +2,13 @@
 #include "agent/host/topology.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
+
+#include "base/loop/child_program.h"
 
 namespace ddprun::agent {
 namespace {
@@ -82,15 +83,10 @@ bool is_divided(const HostRoots& roots) {
     return false;
 }
 
-// A driver that hangs must not make ddprun hang, so coreutils' timeout ends nvidia-smi after 20 s.
+// A driver that hangs must not make ddprun hang.
 std::string ask_nvidia_smi() {
-    std::string text;
-    FILE* pipe = ::popen("timeout 20 nvidia-smi -L 2>/dev/null", "r");
-    if (!pipe) return text;
-    char part[4096];
-    for (std::size_t n; (n = std::fread(part, 1, sizeof part, pipe)) > 0;) text.append(part, n);
-    ::pclose(pipe);
-    return text;
+    const auto answer = run_program_now({"nvidia-smi", "-L"}, std::chrono::seconds{20});
+    return answer ? answer->output : std::string();
 }
 
 // A line of the file reads "GPU UUID:  GPU-…".

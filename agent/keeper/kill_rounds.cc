@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/loop/child_program.h"
+
 namespace ddprun::agent {
 namespace {
 
@@ -23,6 +25,7 @@ void KillRounds::stop() {
 
 // A handler that is queued already runs after stop(), or after the end of this object.
 void KillRounds::round() {
+    for (const pid_t program : running_programs(io_)) rounds_.spare_always(program);
     if (rounds_.round({})) return std::exchange(done_, {})();
     timer_.expires_after(kLookAgain);
     timer_.async_wait(

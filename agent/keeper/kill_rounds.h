@@ -1,6 +1,7 @@
 // Kills everything below this process without blocking the loop: rounds (killing.h) with a timer
 // between them. ddprun does this when its keeper has died; it is a subreaper and has inherited the
-// keeper's processes.
+// keeper's processes. Programs that ddprun runs for itself (child_program.h) are no part of them:
+// one that hangs in the kernel would keep the next keeper waiting.
 //
 // Thread: the loop's. Owner: Keeper.
 #pragma once
@@ -18,7 +19,7 @@ namespace ddprun::agent {
 class KillRounds {
   public:
     KillRounds(boost::asio::io_context& io, Killing::OnSurvivor on_survivor)
-        : timer_(io), rounds_(std::move(on_survivor)) {}
+        : io_(io), timer_(io), rounds_(std::move(on_survivor)) {}
 
     // What there will be to kill: see Killing.
     void started(pid_t worker) { rounds_.started(worker); }
@@ -33,6 +34,7 @@ class KillRounds {
   private:
     void round();
 
+    boost::asio::io_context& io_;
     boost::asio::steady_timer timer_;
     Killing rounds_;
     std::function<void()> done_;  // empty: not running

@@ -1,14 +1,15 @@
-// Starts a small program with posix_spawn and waits for its output and its end on the loop.
+// Starts a small program with posix_spawn on a thread, and waits for its output and its end.
 #include "base/loop/child_program.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -16,9 +17,15 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
+#include <thread>
+#include <utility>
 
+#include "base/loop/file_thread.h"
 #include "base/system/boot_clock.h"
 #include "base/system/memory_file.h"
 #include "base/system/unique_fd.h"
@@ -34,8 +41,8 @@ namespace {
 
 // Bounds the memory that the output of a misbehaving program can take.
 constexpr std::size_t kMaxOutput = 65536;
-// Between two looks where the kernel does not tell of the end.
-constexpr Duration kLookAgain = std::chrono::milliseconds{2};
+// How long SIGKILL may take, on a loaded host too, before the program counts as hung.
+constexpr Duration kKillTakes = std::chrono::milliseconds{500};
 
 // Without ends when the process has no descriptors left.
 struct Pipe {
@@ -46,40 +53,76 @@ struct Pipe {
     UniqueFd read_end, write_end;
 };
 
-// A running child process. The destructor kills it with its process group and reaps it, so that no
-// way out of run_program() (end, timeout, exception, cancelled coroutine) leaves a process behind.
+// A program from its start to its end. The thread that starts it also waits for its end: it may
+// hang at both, and nobody else waits with it. Shared by that thread and the loop.
 class Child {
   public:
-    explicit Child(pid_t pid) : pid_(pid) {}
-    Child(const Child&) = delete;
-    Child& operator=(const Child&) = delete;
-    ~Child() {
-        if (pid_ <= 0) return;
-        // The child is not reaped yet, so its process group cannot belong to anybody else.
-        ::kill(-pid_, SIGKILL);
-        wait();
-    }
-    // A pidfd becomes readable when the process ends. So the loop learns of the end without
-    // SIGCHLD. -1: kernels before Linux 5.3 and sandboxes have none.
-    int pidfd() const { return static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)); }
-    // It stays to be reaped.
-    bool has_ended() const {
+    // On the thread. The program's exit code, or -1 when a signal ended it.
+    Result<int> run(const std::function<Result<pid_t>()>& spawn) {
+        const Result<pid_t> started = spawn();
+        if (!started) return started.error();
+        {
+            const std::lock_guard held(lock_);
+            pid_ = *started;
+            if (unwanted_) ::kill(-pid_, SIGKILL);
+        }
         siginfo_t end{};
-        return ::waitid(P_PID, static_cast<id_t>(pid_), &end, WEXITED | WNOHANG | WNOWAIT) != 0 ||
-               end.si_pid != 0;
+        const auto id = static_cast<id_t>(*started);
+        while (::waitid(P_PID, id, &end, WEXITED | WNOWAIT) != 0 && errno == EINTR) continue;
+        // Reaped under the lock: until then, its process group cannot belong to anybody else.
+        const std::lock_guard held(lock_);
+        int status = -1;
+        const bool reaped = ::waitpid(*started, &status, 0) == *started;
+        pid_ = 0;
+        return reaped && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     }
-    // Returns the exit code, or -1 when a signal ended the process. It blocks only as long as the
-    // process lives.
-    int wait() {
-        int status = 0;
-        while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) continue;
-        pid_ = -1;
-        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    // Any thread. Never waits.
+    void kill() {
+        const std::lock_guard held(lock_);
+        unwanted_ = true;
+        if (pid_ > 0) ::kill(-pid_, SIGKILL);
+    }
+    // 0: it has not begun, or has ended.
+    pid_t pid() {
+        const std::lock_guard held(lock_);
+        return pid_;
+    }
+
+    std::atomic<bool> over = false;  // the thread has nothing more to do with it
+
+  private:
+    std::mutex lock_;
+    pid_t pid_ = 0;
+    bool unwanted_ = false;
+};
+
+// The programs of one loop. Thread: the loop's.
+class Programs : public asio::execution_context::service {
+  public:
+    static inline asio::execution_context::id id;
+    explicit Programs(asio::execution_context& loop) : service(loop) {}
+
+    std::function<void(const std::string&)> on_hung;
+    std::set<std::shared_ptr<Child>> running;
+    std::map<std::string, std::shared_ptr<Child>> hung;  // by name
+
+    // Nothing: the next one may be started.
+    std::shared_ptr<Child> hung_one(const std::string& name) {
+        const auto found = hung.find(name);
+        if (found == hung.end()) return nullptr;
+        if (!found->second->over) return found->second;
+        hung.erase(found);
+        return nullptr;
     }
 
   private:
-    pid_t pid_;
+    void shutdown() noexcept override { on_hung = {}; }
 };
+
+std::string process_text(Child& child) {
+    const pid_t pid = child.pid();
+    return pid > 0 ? "process " + std::to_string(pid) : "its program cannot be read";
+}
 
 // Standard error is either dropped or shared with us. POSIX_SPAWN_SETPGROUP gives the child its own
 // process group, so that Child can kill the programs that it started, too.
@@ -117,25 +160,6 @@ Result<pid_t> spawn(std::vector<std::string>& words, int input, const Pipe& outp
     return Error(ErrorCode::unavailable, "cannot start " + words[0] + ": " + ::strerror(failed));
 }
 
-// Starts the program with `text` as its standard input. Our copy of the input is closed afterwards:
-// the child has its own.
-Result<int> start(std::vector<std::string>& words, const std::string& text, Pipe& output,
-                  StandardError errors) {
-    // A file and not a pipe: the child may read as much or as little as it wants, and nobody has to
-    // write to it from the loop.
-    const Result<UniqueFd> input = memory_file(text);
-    if (!input)
-        return Error(ErrorCode::unavailable,
-                     "cannot start " + words[0] + ": " + input.error().sentence());
-    if (!output.read_end)
-        return Error(ErrorCode::unavailable,
-                     "cannot create a pipe for " + words[0] + ": " + ::strerror(errno));
-    ::lseek(input->get(), 0, SEEK_SET);
-    auto pid = spawn(words, input->get(), output, errors);
-    if (!pid) return pid.error();
-    return static_cast<int>(*pid);
-}
-
 using Descriptor = asio::posix::stream_descriptor;
 
 // Closes the descriptor when the time is over, which ends whatever waits for it. Keep the timer as
@@ -170,49 +194,138 @@ asio::awaitable<std::optional<std::string>> read_all(int descriptor, Time until)
     co_return text;
 }
 
-// A program may close its output before it ends. False: the time is over.
-asio::awaitable<bool> await_end(const Child& child, Time until) {
-    const auto executor = co_await asio::this_coro::executor;
-    asio::steady_timer timer(executor);
-    error_code error;
-    if (const int pidfd = child.pidfd(); pidfd >= 0) {
-        const auto end = std::make_shared<Descriptor>(executor, pidfd);
-        close_at(timer, until, end);
-        co_await end->async_wait(Descriptor::wait_read,
-                                 asio::redirect_error(asio::use_awaitable, error));
+// What the loop does until a program has ended. On every way out of run_program() (end, timeout,
+// exception, cancelled coroutine) the program is killed with its process group. Nothing here waits
+// for it: its thread goes on alone and reaps it.
+class Watch {
+  public:
+    Watch(asio::io_context& loop, Programs& programs)
+        : programs_(programs), thread_(loop), timer_(loop) {
+        programs_.running.insert(child_);
     }
-    while (!child.has_ended()) {
-        if (boot_now() >= until) co_return false;
-        timer.expires_after(kLookAgain);
-        co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, error));
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+    ~Watch() {
+        programs_.running.erase(child_);
+        if (!result_) child_->kill();
+        thread_.let_go();
     }
-    co_return true;
+
+    void start(std::function<Result<pid_t>()> spawn) {
+        const auto result = std::make_shared<Result<int>>(Error());
+        const auto here = std::this_thread::get_id();
+        thread_.post(
+            [child = child_, result, here, spawn = std::move(spawn)]() mutable {
+                // No thread is to be had, and a process would not be either.
+                *result = std::this_thread::get_id() == here
+                              ? Result<int>(Error(ErrorCode::unavailable, "no thread (ulimit -u)"))
+                              : child->run(spawn);
+                child->over = true;
+            },
+            [this, result] {
+                result_ = *result;
+                timer_.cancel();
+            });
+    }
+    // False: the time is over.
+    asio::awaitable<bool> ended_by(Time until) {
+        error_code error;
+        while (!result_ && boot_now() < until) {
+            timer_.expires_after(until - boot_now());
+            co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, error));
+        }
+        co_return result_.has_value();
+    }
+    const Result<int>& result() const { return *result_; }
+    const std::shared_ptr<Child>& child() const { return child_; }
+
+  private:
+    Programs& programs_;
+    std::shared_ptr<Child> child_ = std::make_shared<Child>();
+    FileThread thread_;
+    asio::steady_timer timer_;
+    std::optional<Result<int>> result_;
+};
+
+void tell_hung(Programs& programs, const std::string& name, const std::shared_ptr<Child>& child) {
+    programs.hung[name] = child;
+    if (programs.on_hung)
+        programs.on_hung(name + " (" + process_text(*child) +
+                         ") hangs in the kernel: it has not ended since it was killed; it is not "
+                         "started again before it ends");
 }
 
 }  // namespace
 
-// On every way out, the destructor of `child` kills and reaps a process that still runs.
+void on_hung_program(asio::io_context& loop, std::function<void(const std::string&)> say) {
+    asio::use_service<Programs>(loop).on_hung = std::move(say);
+}
+
+std::vector<pid_t> running_programs(asio::io_context& loop) {
+    auto& programs = asio::use_service<Programs>(loop);
+    std::vector<pid_t> found;
+    const auto add = [&found](const std::shared_ptr<Child>& child) {
+        if (const pid_t pid = child->pid(); pid > 0) found.push_back(pid);
+    };
+    for (const auto& child : programs.running) add(child);
+    for (const auto& [name, child] : programs.hung) add(child);
+    return found;
+}
+
 asio::awaitable<Result<ProgramResult>> run_program(std::vector<std::string> words,
                                                    std::string input, Duration limit,
-                                                   StandardError errors) {
+                                                   StandardError errors, std::string name) {
     DDPRUN_CHECK(!words.empty(), "a program");
+    if (name.empty()) name = words[0];
     const Time until = boot_now() + limit;
-    int descriptor = -1;
-    Result<int> pid = 0;
-    {
-        // This scope closes our copy of the write end. Otherwise the output would never end.
-        Pipe output;
-        pid = start(words, input, output, errors);
-        ::explicit_bzero(input.data(), input.size());
-        if (!pid) co_return pid.error();
-        descriptor = output.read_end.release();
-    }
-    Child child(*pid);
+    const asio::any_io_executor executor = co_await asio::this_coro::executor;
+    auto& loop = static_cast<asio::io_context&>(executor.context());
+    auto& programs = asio::use_service<Programs>(loop);
+    if (const auto before = programs.hung_one(name))
+        co_return Error(ErrorCode::unavailable, name + " is not started: an earlier one (" +
+                                                    process_text(*before) +
+                                                    ") hangs in the kernel");
+    // A file and not a pipe: the child may read as much or as little as it wants, and nobody has to
+    // write to it from the loop.
+    Result<UniqueFd> file = memory_file(input);
+    ::explicit_bzero(input.data(), input.size());
+    auto ends = std::make_shared<Pipe>();
+    if (!file || !ends->read_end)
+        co_return Error(
+            ErrorCode::unavailable,
+            "cannot start " + name + ": " +
+                (file ? std::string("no pipe: ") + ::strerror(errno) : file.error().sentence()));
+    ::lseek(file->get(), 0, SEEK_SET);
+    const int descriptor = ends->read_end.release();
+    Watch watch(loop, programs);
+    // Our copies of the input and of the output's end are closed after the start: else the output
+    // would never end.
+    watch.start([words, errors, ends = std::move(ends),
+                 from = std::make_shared<UniqueFd>(std::move(*file))]() mutable {
+        Result<pid_t> pid = spawn(words, from->get(), *ends, errors);
+        from->reset();
+        ends->write_end.reset();
+        return pid;
+    });
     std::optional<std::string> text = co_await read_all(descriptor, until);
-    if (!text || !co_await await_end(child, until))
-        co_return Error(ErrorCode::timed_out,
-                        words[0] + " did not answer within " + to_text(limit));
-    co_return ProgramResult{std::move(*text), child.wait()};
+    if (text && co_await watch.ended_by(until)) {
+        if (!watch.result()) co_return watch.result().error();
+        co_return ProgramResult{std::move(*text), *watch.result()};
+    }
+    watch.child()->kill();
+    if (!co_await watch.ended_by(boot_now() + kKillTakes)) tell_hung(programs, name, watch.child());
+    co_return Error(ErrorCode::timed_out, name + " did not answer within " + to_text(limit));
+}
+
+Result<ProgramResult> run_program_now(std::vector<std::string> words, Duration limit) {
+    asio::io_context loop{1};
+    Result<ProgramResult> result = Error(ErrorCode::internal, "nothing has run");
+    asio::co_spawn(loop, run_program(std::move(words), {}, limit),
+                   [&](const std::exception_ptr& failed, Result<ProgramResult> answer) {
+                       if (!failed) result = std::move(answer);
+                   });
+    loop.run();
+    return result;
 }
 
 }  // namespace ddprun

@@ -25,8 +25,9 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 // The commands write their errors to stderr, which ask() has sent to stdout. The first line is the
 // reason.
-asio::awaitable<Result<std::string>> answer_of(std::vector<std::string> words) {
-    const auto result = co_await run_program(std::move(words), {}, kAnswerLimit);
+asio::awaitable<Result<std::string>> answer_of(std::vector<std::string> words, std::string name) {
+    const auto result = co_await run_program(std::move(words), {}, kAnswerLimit,
+                                             StandardError::dropped, std::move(name));
     if (!result) co_return Error(ErrorCode::unavailable, result.error().sentence());
     if (result->code == 0) co_return result->output;
     const std::string said = first_line(result->output);
@@ -59,7 +60,7 @@ asio::awaitable<Result<std::string>> SlurmCalls::ask(const std::string& command,
         "trap '' TERM INT HUP QUIT USR1 USR2; exec " + command + " \"$1\" 2>&1";
     std::vector<std::string> words = environment_;
     words.insert(words.end(), {"sh", "-c", script, "sh", argument});
-    return answer_of(std::move(words));
+    return answer_of(std::move(words), command.substr(0, command.find(' ')));
 }
 
 // The coroutine owns copies of all it needs, so it may outlive this object.

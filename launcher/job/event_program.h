@@ -2,9 +2,10 @@
 //
 // The job never waits for it. The program runs beside the job, one call at a time, and is killed
 // after 30 s. Meanwhile 100 events wait; of more the oldest are left out, and the next one says how
-// many ("left_out"). At the end of the job the calls that are due have 20 s together. Then all
-// events but the end are left out, and the end is told as soon as the call that runs has ended,
-// which is within 30 s of its start.
+// many ("left_out"). While a killed program hangs in the kernel, all events are left out. At the
+// end of the job the calls that are due have 20 s together. Then all events but the end are left
+// out, and the end is told as soon as the call that runs has ended, which is within 30 s of its
+// start.
 //
 // Events are what has changed between two looks at the job (job_events.h), four times a second. A
 // node that becomes the leader begins with how the job stands.

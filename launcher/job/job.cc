@@ -10,6 +10,7 @@
 
 #include "agent/node/runner.h"
 #include "base/exit_code.h"
+#include "base/loop/child_program.h"
 #include "base/loop/run_loop_until.h"
 #include "base/printable.h"
 #include "base/system/boot_clock.h"
@@ -59,6 +60,8 @@ class Job {
           // A random incarnation: a restarted ddprun is another node.
           node_{plan_.node_name, Incarnation{random_number()}} {
         if (plan_.stop.in_slurm) slurm_.emplace(loop_, input_, voice_);
+        on_hung_program(loop_,
+                        [this](const std::string& sentence) { say(Note::Level::warn, sentence); });
     }
 
     // The order matters: the port is bound before anything else is opened, so that a second ddprun

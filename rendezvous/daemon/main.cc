@@ -17,6 +17,7 @@
 
 #include "base/exit_code.h"
 #include "base/log_line.h"
+#include "base/loop/child_program.h"
 #include "base/printable.h"
 #include "base/release.h"
 #include "base/system/boot_clock.h"
@@ -126,6 +127,7 @@ int run(const DaemonOptions& options, IdentityConfig identity, LedgerAccessPoint
         return kUnavailableCode;
     }
     const std::string here = place(acceptor->local_endpoint());
+    on_hung_program(loop, [](const std::string& sentence) { say({Note::Level::warn, sentence}); });
     FileThread files(loop);
     Secrets secrets(loop, files, std::move(identity));
     // Set by the callbacks below, all of which run on the loop.

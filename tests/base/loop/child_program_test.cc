@@ -3,10 +3,15 @@
 #include "base/loop/child_program.h"
 
 #include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <fstream>
 #include <optional>
+#include <thread>
 
 #include "tests/support/loop.h"
 
@@ -80,6 +85,105 @@ TEST(Program, ThatNeverEndsIsCutOff) {
         run({"sh", "-c", "while :; do echo yes; done"}, "", std::chrono::seconds{20});
     ASSERT_TRUE(result && *result);
     EXPECT_LE((*result)->output.size(), 65536u + 4096u);  // one read more
+}
+
+// Runs the loop until something is so that no handler tells of.
+bool comes_true(asio::io_context& loop, const std::function<bool()>& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+    while (!condition() && std::chrono::steady_clock::now() < deadline) {
+        settle(loop);
+        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+    return condition();
+}
+
+// Keeps a process from ending, as a system call does that does not return: a tracer that asks to
+// see the end, and then does nothing about it. A debugger may be forbidden here.
+class Held {
+  public:
+    explicit Held(pid_t pid) {
+        int ends[2];
+        EXPECT_EQ(::pipe(ends), 0);
+        tracer_ = ::fork();
+        if (tracer_ == 0) {
+            const bool held = ::ptrace(PTRACE_SEIZE, pid, nullptr, PTRACE_O_TRACEEXIT) == 0;
+            ::_exit(::write(ends[1], &held, 1) == 1 && held ? ::pause() : 1);
+        }
+        EXPECT_EQ(::read(ends[0], &held_, 1), 1);
+        ::close(ends[0]);
+        ::close(ends[1]);
+    }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    ~Held() {
+        ::kill(tracer_, SIGKILL);
+        ::waitpid(tracer_, nullptr, 0);
+    }
+    explicit operator bool() const { return held_; }
+
+  private:
+    pid_t tracer_ = -1;
+    bool held_ = false;
+};
+
+// A program whose end does not come: the loop goes on, one line names it, and no second one is
+// started until it has ended.
+TEST(Program, ThatHangsInTheKernelIsNotWaitedFor) {
+    asio::io_context loop;
+    std::vector<std::string> said;
+    on_hung_program(loop, [&](const std::string& sentence) { said.push_back(sentence); });
+    std::optional<Result<ProgramResult>> result;
+    const auto begin = [&](const std::vector<std::string>& words, Duration limit) {
+        result.reset();
+        asio::co_spawn(loop, run_program(words, "", limit),
+                       [&](std::exception_ptr, Result<ProgramResult> got) { result = got; });
+    };
+    const auto done = [&] { return result.has_value(); };
+    begin({"sleep", "300"}, std::chrono::seconds{2});
+    ASSERT_TRUE(comes_true(loop, [&] { return !running_programs(loop).empty(); }));
+    const std::vector<pid_t> pids = running_programs(loop);
+    std::optional<Held> held(pids[0]);
+    if (!*held) GTEST_SKIP() << "no process may be traced here";
+
+    ASSERT_TRUE(run_until(loop, done));
+    EXPECT_EQ(result->error().code(), ErrorCode::timed_out);
+    ASSERT_EQ(said.size(), 1U);
+    EXPECT_THAT(said[0],
+                HasSubstr("sleep (process " + std::to_string(pids[0]) + ") hangs in the kernel"));
+    EXPECT_EQ(running_programs(loop), pids);
+
+    begin({"sleep", "0"}, std::chrono::seconds{20});
+    ASSERT_TRUE(run_until(loop, done));
+    ASSERT_FALSE(*result);
+    EXPECT_THAT(result->error().sentence(), HasSubstr("sleep is not started: an earlier one"));
+    begin({"true"}, std::chrono::seconds{20});
+    ASSERT_TRUE(run_until(loop, done));
+    EXPECT_TRUE(*result) << "another program";
+    EXPECT_EQ(said.size(), 1U);
+
+    held.reset();
+    ASSERT_TRUE(comes_true(loop, [&] { return running_programs(loop).empty(); }));
+    EXPECT_FALSE(std::filesystem::exists("/proc/" + std::to_string(pids[0]))) << "it is reaped";
+    // Its thread may be about to say so.
+    EXPECT_TRUE(comes_true(loop, [&] {
+        begin({"sleep", "0"}, std::chrono::seconds{20});
+        return run_until(loop, done) && result->has_value();
+    }));
+}
+
+// A caller that goes does not wait, either, nor does the end of the loop.
+TEST(Program, WhoseCallerHasGoneIsKilled) {
+    pid_t pid = 0;
+    {
+        asio::io_context loop;
+        asio::co_spawn(loop, run_program({"sleep", "300"}, "", std::chrono::seconds{300}),
+                       [](std::exception_ptr, const Result<ProgramResult>&) {});
+        ASSERT_TRUE(comes_true(loop, [&] { return !running_programs(loop).empty(); }));
+        pid = running_programs(loop)[0];
+    }
+    asio::io_context loop;
+    EXPECT_TRUE(
+        comes_true(loop, [&] { return !std::filesystem::exists("/proc/" + std::to_string(pid)); }));
 }
 
 }  // namespace

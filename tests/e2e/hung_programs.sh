@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# A program that ddprun starts hangs in the kernel (state D): it writes to a file system that is frozen. SIGKILL does not
+# end it. For each such program: the job goes on, one line names the program, no second one is started meanwhile, and it
+# is reaped when the file system is there again. All jobs run at the same time, since most limits are 30 s.
+if [[ -z ${DDPRUN_TEST_APART:-} && $EUID == 0 ]]; then # mounts of its own
+    DDPRUN_TEST_APART=1 exec unshare --mount --propagation private "$0" "$@"
+fi
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_root
+need_built ddprun
+need_program mkfs.ext4
+need_program fsfreeze
+
+frozen=$work/frozen
+mkdir "$frozen"
+truncate -s 16M "$work/image"
+mkfs.ext4 -q "$work/image"
+mount -o loop "$work/image" "$frozen" 2>"$work/mount.err" || skip "no loop device here: $(<"$work/mount.err")"
+clean_up() {
+    fsfreeze --unfreeze "$frozen" 2>/dev/null
+    marked | xargs -r kill -9
+    wait_until 5 umount "$frozen" 2>/dev/null
+}
+
+# A program that hangs: its name. Each lies in a folder of its own, so that no job finds another's.
+hangs() {
+    mkdir "$work/$1.bin"
+    printf '#!/bin/sh\necho x >>"%s/%s"\n' "$frozen" "$1" >"$work/$1.bin/$1"
+    chmod +x "$work/$1.bin/$1"
+}
+# How many of it hang: its name.
+hanging() { pgrep -fc "^/bin/sh $work/$1.bin/$1( |\$)" || true; }
+none_hangs() { (($(hanging "$1") == 0)); }
+for name in event failure nvidia-smi getent munge squeue; do hangs $name; done
+fsfreeze --freeze "$frozen"
+
+# Workers that train until they are told to end.
+trains='until [[ -e $0/end ]]; do sleep 0.1; done'
+at=$(free_port)
+for rank in 0 1; do
+    program=()
+    ((rank > 0)) || program=(--on-event="$work/event.bin/event")
+    start event$rank --nnodes=2 --node-rank=$rank --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark-e" --identity=none \
+        --lease=2 --nproc-per-node=1 --max-restarts=0 "${program[@]}" bash -c "$trains" "$work"
+done
+start failure --standalone --nproc-per-node=1 --max-restarts=0 --on-failure="$work/failure.bin/failure" bash -c 'exit 3'
+at=$(free_port)
+for rank in 0 1; do
+    # shellcheck disable=SC2016
+    PATH=$work/nvidia-smi.bin:$PATH start gpu$rank --nnodes=2 --node-rank=$rank --rdzv-endpoint="127.0.0.1:$at" \
+        --rdzv-id="$mark-g" --identity=none --lease=2 --nproc-per-node=1 --max-restarts=1 --hang-timeout=4 \
+        bash -c 'echo step=1 >&3; ((TORCHELASTIC_RESTART_COUNT)) || sleep 300'
+done
+PATH=$work/getent.bin:$PATH start getent --nnodes=2 --node-rank=1 --rdzv-endpoint="nowhere.$mark:$at" \
+    --rdzv-id="$mark-n" --identity=none --join-timeout=20 true
+at=$(free_port)
+for rank in 0 1; do
+    PATH=$work/munge.bin:$PATH start munge$rank --nnodes=2 --node-rank=$rank --rdzv-endpoint="127.0.0.1:$at" \
+        --rdzv-id="$mark-m" --lease=2 --nproc-per-node=1 --max-restarts=0 sleep 1
+done
+PATH=$work/squeue.bin:$PATH SLURM_JOB_ID=8812 SLURM_STEP_ID=0 SLURM_STEP_NODELIST=n1 SLURM_STEP_NUM_NODES=1 \
+    SLURM_STEP_TASKS_PER_NODE=1 SLURM_NODEID=0 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NTASKS=1 \
+    start squeue --nproc-per-node=1 --max-restarts=0 --ledger=memory bash -c "$trains" "$work"
+
+# So many programs of this name hang, one on each node (1), and one line of a job says so: name, job, how many.
+named_once() {
+    wait_until 45 has "$work/$2.err" "[ /]$1 \(process [0-9]+\) hangs in the kernel" || fail "nobody names $1"
+    (($(grep -c 'hangs in the kernel: it has not ended' "$work/$2.err") == 1)) || fail "not one line names $1"
+    (($(hanging "$1") == ${3:-1})) || fail "$(hanging "$1") of $1 hang"
+}
+
+say "nvidia-smi, when a hang is examined: the job is restarted on both nodes"
+for rank in 0 1; do
+    join gpu$rank 60
+    expect_code 0
+done
+named_once nvidia-smi gpu0 2
+expect_not_in "$work/gpu0.err" 'its keeper has killed it'
+
+say "munge, when the nodes look for a secret: they go on without"
+for rank in 0 1; do
+    join munge$rank 60
+    expect_code 0
+done
+named_once munge munge0 2
+
+say "getent, when the endpoint is looked up"
+join getent 60
+expect_code 69
+named_once getent getent
+
+say "squeue, when the end of the job is asked for"
+named_once squeue squeue
+
+say "the program of --on-failure: the job ends with its code"
+join failure 60
+expect_code 3
+named_once failure failure
+
+say "the program of --on-event: the job goes on, also with another keeper, and later events start no second one"
+named_once event event0
+kill -KILL "$(pgrep -P "${pid[event0]}" job-keeper)"
+wait_until 20 has "$work/event0.err" 'generation 1: ' || fail "the job does not go on"
+touch "$work/end"
+for name in event0 event1 squeue; do
+    join $name 60
+    expect_code 0
+done
+named_once event event0
+expect_not_in "$work/event0.err" 'its keeper has killed it'
+
+say "they end when the file system is there again"
+fsfreeze --unfreeze "$frozen"
+for name in event failure nvidia-smi getent munge squeue; do
+    wait_until 10 none_hangs $name || fail "$name is left"
+done
+expect_nothing_left 5
