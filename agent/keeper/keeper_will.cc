@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
 
 #include "base/system/boot_clock.h"
+#include "base/system/remove_folder.h"
 
 namespace ddprun::agent::keeper {
 namespace {
@@ -50,9 +50,7 @@ void Will::execute() {
     write_frame();
     link_.reset();
     listener_.reset();
-    // Nobody is left to whom an error could be reported.
-    std::error_code ignored;
-    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+    if (!folder_.empty()) remove_folder(folder_, folder_lock_.get());
     left_sockets_.remove();
 }
 

@@ -2,11 +2,11 @@
 #include "agent/node/orphan_search.h"
 
 #include <chrono>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "agent/keeper/orphans.h"
+#include "base/system/remove_folder.h"
 
 namespace ddprun::agent {
 namespace {
@@ -49,8 +49,7 @@ void OrphanSearch::end_those_of(AbandonedFolder abandoned) {
     thread_.post(
         [left, folder, origin = *origin] {
             *left = kill_orphans(origin);
-            std::error_code ignored;
-            if (*left) std::filesystem::remove_all(folder->path, ignored);
+            if (*left) remove_folder(folder->path, folder->lock.get());
         },
         [this, left, alive = std::weak_ptr(alive_)] {
             if (alive.lock() && *left && (*left)->count > 0)

@@ -16,6 +16,7 @@
 #include "agent/output/temporary_folder.h"
 #include "base/system/careful_open.h"
 #include "base/system/random_bytes.h"
+#include "base/system/remove_folder.h"
 
 namespace ddprun::agent {
 namespace {
@@ -195,8 +196,7 @@ AttemptFiles AttemptFolder::Maker::make(Generation generation, const WantedFiles
 // began, on this thread.
 void AttemptFolder::Maker::remove_past(const std::string& now) {
     const std::string past = std::exchange(last, now);
-    std::error_code ignored;
-    if (!past.empty() && past != now) fs::remove_all(past, ignored);
+    if (!past.empty() && past != now) remove_folder(past);
 }
 
 // The folder of the last generation goes. For each new temporary folder, one a job as a rule, there
@@ -213,8 +213,7 @@ AttemptFolder::Maker::Tidied AttemptFolder::Maker::tidy(Generation generation, c
 }
 
 void AttemptFolder::Maker::remove() {
-    std::error_code ignored;
-    if (!temporary.path.empty()) fs::remove_all(temporary.path, ignored);
+    if (!temporary.path.empty()) remove_folder(temporary.path, temporary.lock.get());
     temporary = {};
 }
 

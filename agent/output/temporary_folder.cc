@@ -21,6 +21,7 @@
 #include "agent/output/attempt_names.h"
 #include "base/system/careful_open.h"
 #include "base/system/folder_names.h"
+#include "base/system/random_bytes.h"
 #include "base/system/small_file.h"
 
 namespace ddprun::agent {
@@ -31,6 +32,8 @@ namespace fs = std::filesystem;
 // Seconds. Between mkdtemp() and flock() a new folder has no lock yet, so young folders are left
 // alone.
 constexpr std::time_t kUntouched = 60;
+// A start costs no more than these, however many folders others have left.
+constexpr std::size_t kMostLooked = 64;
 constexpr std::uint64_t kPlenty = std::uint64_t{256} << 20;
 // A generation of 1000 workers needs about twice as many.
 constexpr std::uint64_t kFewInodes = 2500;
@@ -58,7 +61,8 @@ std::uint64_t room_in(const std::string& folder) {
 
 // An exclusive lock can be taken only if no ddprun holds its shared lock. The kernel releases locks
 // when a process dies, however it dies. A record is written under the lock, so a folder that has
-// one is not just being made.
+// one is not just being made. Without one the name alone, ddprun_backup, says nothing: then only an
+// empty folder goes.
 void look_at(const std::string& path, OthersFolders& found) {
     auto folder = open_folder(path);
     struct stat status {};
@@ -68,11 +72,10 @@ void look_at(const std::string& path, OthersFolders& found) {
         return;
     }
     std::string origin = read_small_file(path + "/" + kOriginFile);
-    std::error_code ignored;
     if (!origin.empty())
         found.abandoned.push_back({path, std::move(origin), std::move(*folder)});
     else if (status.st_mtime < std::time(nullptr) - kUntouched)
-        fs::remove_all(path, ignored);
+        ::rmdir(path.c_str());
 }
 
 }  // namespace
@@ -127,6 +130,12 @@ OthersFolders look_beside(const TemporaryFolder& own) {
         if (name.size() != pattern.size() || !name.starts_with(prefix)) return;
         if (const fs::path path = parent / name; path != own.path) paths.push_back(path);
     });
+    // Each start looks at others of them.
+    if (paths.size() > kMostLooked) {
+        const auto first = static_cast<std::ptrdiff_t>(random_number() % paths.size());
+        std::ranges::rotate(paths, paths.begin() + first);
+        paths.resize(kMostLooked);
+    }
     return look_at_folders(paths);
 }
 

@@ -4,8 +4,8 @@
 //
 // A living ddprun, and its keeper, hold a lock on its folder. A folder without a lock belongs to a
 // dead one if it is owned by this user, is on a local file system (locks of other hosts may be
-// invisible), and has the record of an origin or has not been changed for a minute (it may just
-// have been made). Blocking calls that may hang with the file system: use the file thread.
+// invisible), and has the record of an origin. One without a record is removed only if it is empty
+// and has not been changed for a minute (it may just have been made). Blocking calls that may hang with the file system: use the file thread.
 #pragma once
 
 #include <string>
@@ -43,9 +43,9 @@ struct OthersFolders {
     // Somebody has the lock: the owner lives, or was killed just now and has not come to its end.
     std::vector<std::string> held;
 };
-// Removes the folders of dead ddpruns, except those with a record: these are returned.
+// Looks whose owner is dead. Those with a record are returned, and empty ones are removed.
 OthersFolders look_at_folders(const std::vector<std::string>& paths);
-// The same for all beside this ddprun's own.
+// The same for those beside this ddprun's own, 64 at most.
 OthersFolders look_beside(const TemporaryFolder& own);
 
 }  // namespace ddprun::agent

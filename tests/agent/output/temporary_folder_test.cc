@@ -40,7 +40,9 @@ struct TemporaryFolderTest : testing::Test {
 // Slurm kills ddprun and keeper at the same moment, so nobody removes their folder. A later ddprun
 // does. An hour of age is far beyond the minute for which a folder without lock is left alone.
 TEST_F(TemporaryFolderTest, OneThatNobodyHoldsIsRemoved) {
-    const std::string dead = make("ddprun_abcdef", 3600);
+    const std::string dead = rig.path("ddprun_abcdef");
+    std::filesystem::create_directory(dead);
+    grow_old(dead, 3600);
     const TemporaryFolder gone = make_temporary_folder(rig.folder);
     {
         const TemporaryFolder ended = make_temporary_folder(rig.folder);
@@ -79,6 +81,13 @@ TEST_F(TemporaryFolderTest, OneWithARecordIsGivenBack) {
     EXPECT_TRUE(there(path));
 }
 
+// What a start costs must not grow with what others have left.
+TEST_F(TemporaryFolderTest, OfManyOnlySomeAreLookedAt) {
+    std::vector<TemporaryFolder> held;
+    for (int i = 0; i < 70; ++i) held.push_back(make_temporary_folder(rig.folder));
+    EXPECT_EQ(look().held.size(), 64U);
+}
+
 // One's own is not among them, nor one that has gone in the meantime.
 TEST_F(TemporaryFolderTest, OnesOwnIsNotLookedAt) {
     const TemporaryFolder own = make_temporary_folder(rig.folder);
@@ -93,12 +102,15 @@ TEST_F(TemporaryFolderTest, WhatIsNewOrOfOthersStays) {
     for (const char* name : {"ddprun_abcdefg", "ddprun_", "ddprun-abcdef", "mine"})
         make(name, 3600);
     make("ddprun_newone", 10);
+    // A folder of the user, which only looks like one of ours by its name.
+    make("ddprun_backup", 3600);
     std::ofstream(rig.path("ddprun_isfile")) << "bytes";
     grow_old(rig.path("ddprun_isfile"), 3600);
     std::filesystem::create_directory_symlink(rig.path("mine"), rig.path("ddprun_linked"));
     look();
     look_beside({rig.path("there-is-none/ddprun_myself"), {}});
-    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(rig.folder), {}), 7);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(rig.folder), {}), 8);
+    EXPECT_TRUE(there(rig.path("ddprun_backup") + "/file"));
     EXPECT_TRUE(there(rig.path("mine") + "/file"));
 }
 
