@@ -41,11 +41,30 @@ bool is_of_nccl(std::string_view name) {
            std::ranges::all_of(name.substr(5), is_letter);
 }
 
+bool is_tensor(std::string_view name) { return name.starts_with("torch_"); }
+
+// The numbers that processes have in PID namespaces below this one: NSpid in /proc/PID/status has
+// the number here first.
+std::set<pid_t> numbers_elsewhere() {
+    std::set<pid_t> numbers;
+    for_each_entry("/proc", [&](std::string_view name) {
+        if (name.front() < '1' || name.front() > '9') return;
+        const std::string status = read_small_file("/proc/" + std::string(name) + "/status");
+        const std::size_t at = status.find("\nNSpid:");
+        if (at == status.npos) return;
+        std::istringstream line(status.substr(at + 7, status.find('\n', at + 1) - at - 7));
+        pid_t number = 0;
+        line >> number;
+        while (line >> number) numbers.insert(number);
+    });
+    return numbers;
+}
+
 // Returns the pid in a name: torch_PID_RANDOM_COUNT of PyTorch, pym-PID-RANDOM of multiprocessing's
 // heap. Nothing for other names.
 std::optional<pid_t> process_named(std::string_view name) {
     char behind = '\0';
-    if (name.starts_with("torch_")) behind = '_';
+    if (is_tensor(name)) behind = '_';
     if (name.starts_with("pym-")) behind = '-';
     if (behind == '\0') return std::nullopt;
     name.remove_prefix(name.find_first_of("_-") + 1);
@@ -60,7 +79,15 @@ time_t a_tick_ago() { return std::time(nullptr) - 1; }
 
 }  // namespace
 
-SharedMemory::SharedMemory(std::string folder) : folder_(std::move(folder)), since_(a_tick_ago()) {}
+bool is_first_pid_namespace() {
+    constexpr std::string_view kFirst = "pid:[4026531836]";  // PROC_PID_INIT_INO
+    char link[64];
+    const ssize_t length = ::readlink("/proc/self/ns/pid", link, sizeof link);
+    return length > 0 && std::string_view(link, static_cast<std::size_t>(length)) == kFirst;
+}
+
+SharedMemory::SharedMemory(std::string folder, bool sees_all_pids)
+    : folder_(std::move(folder)), sees_all_pids_(sees_all_pids), since_(a_tick_ago()) {}
 
 // Older objects belong to somebody else: a pid in a name may have been used before.
 bool SharedMemory::may_be_ours(const struct stat& status) const {
@@ -73,11 +100,13 @@ bool SharedMemory::tensors_of_unknown() const {
     bool any = false;
     for_each_entry(folder_, [&](std::string_view name) {
         const auto process = process_named(name);
-        if (any || !process || pids_.contains(*process)) return;
+        if (any || !process) return;
+        const bool known = pids_.contains(*process);
+        if (known && sees_all_pids_) return;
         struct stat status {};
         const std::string path = (folder_ + '/').append(name);
         any = ::lstat(path.c_str(), &status) == 0 && may_be_ours(status) &&
-              ::kill(*process, 0) != 0 && errno == ESRCH;
+              (known || (::kill(*process, 0) != 0 && errno == ESRCH));
     });
     return any;
 }
@@ -85,11 +114,20 @@ bool SharedMemory::tensors_of_unknown() const {
 // Names are collected first, because removing files while reading the folder changes it.
 void SharedMemory::remove(bool all_well) {
     std::vector<std::string> names;
+    std::map<std::string, pid_t> tensors;
     for_each_entry(folder_, [&](std::string_view name) {
         const auto process = process_named(name);
-        if (process ? pids_.contains(*process) : !all_well && is_of_nccl(name))
+        if (process ? !pids_.contains(*process) : all_well || !is_of_nccl(name)) return;
+        if (is_tensor(name))
+            tensors.emplace(name, *process);
+        else
             names.emplace_back(name);
     });
+    if (!tensors.empty() && sees_all_pids_) {
+        const std::set<pid_t> elsewhere = numbers_elsewhere();
+        for (const auto& [name, process] : tensors)
+            if (!elsewhere.contains(process)) names.push_back(name);
+    }
     for (const std::string& name : names) remove_object(name);
     if (!pids_.empty()) remove_segments();
     pids_.clear();

@@ -4,6 +4,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -36,7 +38,7 @@ class SharedMemoryTest : public testing::Test {
     // tmpfs.
     std::string folder_ = (there("/dev/shm") ? "/dev/shm" : testing::TempDir()) +
                           "/shared_memory_test." + std::to_string(::getpid());
-    SharedMemory memory_{folder_};
+    SharedMemory memory_{folder_, true};
 };
 
 // Tensors of PyTorch and heaps of multiprocessing have the pid of their process in their names.
@@ -107,6 +109,42 @@ TEST_F(SharedMemoryTest, TensorsOfADeadProcessThatIsUnknownAreToldOf) {
     // This process lives, so the file belongs to a stranger.
     make("torch_" + std::to_string(::getpid()) + "_7_0");
     EXPECT_FALSE(memory_.tensors_of_unknown());
+}
+
+// A container that shares /dev/shm has processes with the same numbers, and its tensors are open in
+// none of them while they are on their way.
+TEST_F(SharedMemoryTest, TensorsStayWhereOtherPidsCannotBeSeen) {
+    SharedMemory apart(folder_, false);
+    apart.belongs(kOurs);
+    const std::string tensor = make("torch_4000001_7_0"), heap = make("pym-4000001-abc");
+    EXPECT_TRUE(apart.tensors_of_unknown());
+    apart.remove();
+    EXPECT_TRUE(there(tensor));
+    EXPECT_FALSE(there(heap));
+}
+
+// The same, seen from the host: a process below has the number of one of ours.
+TEST_F(SharedMemoryTest, TensorsOfANumberThatIsUsedInAContainerStay) {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    const pid_t maker = ::fork();
+    if (maker == 0) {
+        const bool apart = ::unshare(CLONE_NEWPID) == 0;
+        const pid_t first = apart ? ::fork() : -1;  // number 1 in there
+        if (first == 0) ::_exit(::pause());
+        ::_exit(::write(ends[1], &first, sizeof first) == sizeof first ? 0 : 1);
+    }
+    pid_t first = -1;
+    ASSERT_EQ(::read(ends[0], &first, sizeof first), static_cast<ssize_t>(sizeof first));
+    ::waitpid(maker, nullptr, 0);
+    if (first < 0) GTEST_SKIP() << "no PID namespace can be made here";
+    memory_.belongs(1);
+    memory_.belongs(kOurs);
+    const std::string its = make("torch_1_7_0"), ours = make("torch_4000001_7_0");
+    memory_.remove();
+    ::kill(first, SIGKILL);
+    EXPECT_TRUE(there(its));
+    EXPECT_FALSE(there(ours));
 }
 
 // System V segments live until somebody removes them or the host restarts. Without a key nobody can
