@@ -119,9 +119,10 @@ class Programs : public asio::execution_context::service {
     void shutdown() noexcept override { on_hung = {}; }
 };
 
+// Its program may lie on a file system that does not answer: then there is no process yet.
 std::string process_text(Child& child) {
     const pid_t pid = child.pid();
-    return pid > 0 ? "process " + std::to_string(pid) : "its program cannot be read";
+    return pid > 0 ? " (process " + std::to_string(pid) + ")" : "";
 }
 
 // Standard error is either dropped or shared with us. POSIX_SPAWN_SETPGROUP gives the child its own
@@ -249,10 +250,12 @@ class Watch {
 
 void tell_hung(Programs& programs, const std::string& name, const std::shared_ptr<Child>& child) {
     programs.hung[name] = child;
-    if (programs.on_hung)
-        programs.on_hung(name + " (" + process_text(*child) +
-                         ") hangs in the kernel: it has not ended since it was killed; it is not "
-                         "started again before it ends");
+    if (!programs.on_hung) return;
+    const std::string process = process_text(*child);
+    programs.on_hung(name + process + " hangs in the kernel: " +
+                     (process.empty() ? "the file system of its program does not answer"
+                                      : "it has not ended since it was killed") +
+                     "; it is not started again before it ends");
 }
 
 }  // namespace
@@ -282,9 +285,8 @@ asio::awaitable<Result<ProgramResult>> run_program(std::vector<std::string> word
     auto& loop = static_cast<asio::io_context&>(executor.context());
     auto& programs = asio::use_service<Programs>(loop);
     if (const auto before = programs.hung_one(name))
-        co_return Error(ErrorCode::unavailable, name + " is not started: an earlier one (" +
-                                                    process_text(*before) +
-                                                    ") hangs in the kernel");
+        co_return Error(ErrorCode::unavailable, name + " is not started: an earlier one" +
+                                                    process_text(*before) + " hangs in the kernel");
     // A file and not a pipe: the child may read as much or as little as it wants, and nobody has to
     // write to it from the loop.
     Result<UniqueFd> file = memory_file(input);

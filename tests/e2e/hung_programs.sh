@@ -10,6 +10,7 @@ need_root
 need_built ddprun
 need_program mkfs.ext4
 need_program fsfreeze
+need_program python3
 
 frozen=$work/frozen
 mkdir "$frozen"
@@ -17,6 +18,7 @@ truncate -s 16M "$work/image"
 mkfs.ext4 -q "$work/image"
 mount -o loop "$work/image" "$frozen" 2>"$work/mount.err" || skip "no loop device here: $(<"$work/mount.err")"
 clean_up() {
+    [[ -z ${server:-} ]] || { kill -CONT "$server" && umount -l "$work/stopped"; } 2>/dev/null
     fsfreeze --unfreeze "$frozen" 2>/dev/null
     marked | xargs -r kill -9
     wait_until 5 umount "$frozen" 2>/dev/null
@@ -33,6 +35,17 @@ hanging() { pgrep -fc "^/bin/sh $work/$1.bin/$1( |\$)" || true; }
 none_hangs() { (($(hanging "$1") == 0)); }
 for name in event failure nvidia-smi getent munge squeue; do hangs $name; done
 fsfreeze --freeze "$frozen"
+# One whose own file system does not answer: it hangs in execve().
+server=""
+if [[ -c /dev/fuse ]]; then
+    mkdir "$work/stopped"
+    printf '#!/bin/sh\n' >"$work/unread"
+    chmod +x "$work/unread"
+    python3 "$e2e/one_file_fs.py" "$work/unread" "$work/stopped" unread 2>"$work/stopped.err" &
+    server=$!
+    wait_until 10 test -x "$work/stopped/unread" || skip "no file system can be mounted: $(<"$work/stopped.err")"
+    kill -STOP "$server"
+fi
 
 # Workers that train until they are told to end.
 trains='until [[ -e $0/end ]]; do sleep 0.1; done'
@@ -43,6 +56,8 @@ for rank in 0 1; do
     start event$rank --nnodes=2 --node-rank=$rank --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark-e" --identity=none \
         --lease=2 --nproc-per-node=1 --max-restarts=0 "${program[@]}" bash -c "$trains" "$work"
 done
+[[ -z $server ]] || start unread --standalone --nproc-per-node=1 --max-restarts=0 \
+    --on-event="$work/stopped/unread" bash -c "$trains" "$work"
 start failure --standalone --nproc-per-node=1 --max-restarts=0 --on-failure="$work/failure.bin/failure" bash -c 'exit 3'
 at=$(free_port)
 for rank in 0 1; do
@@ -101,7 +116,10 @@ say "the program of --on-event: the job goes on, also with another keeper, and l
 named_once event event0
 kill -KILL "$(pgrep -P "${pid[event0]}" job-keeper)"
 wait_until 20 has "$work/event0.err" 'generation 1: ' || fail "the job does not go on"
+[[ -z $server ]] || wait_until 45 has "$work/unread.err" 'unread hangs in the kernel: the file system of its program' ||
+    fail "nobody names a program that cannot be read"
 touch "$work/end"
+[[ -z $server ]] || { join unread 60; expect_code 0; }
 for name in event0 event1 squeue; do
     join $name 60
     expect_code 0
@@ -111,6 +129,7 @@ expect_not_in "$work/event0.err" 'its keeper has killed it'
 
 say "they end when the file system is there again"
 fsfreeze --unfreeze "$frozen"
+[[ -z $server ]] || kill -CONT "$server"
 for name in event failure nvidia-smi getent munge squeue; do
     wait_until 10 none_hangs $name || fail "$name is left"
 done
