@@ -25,6 +25,8 @@ void KillRounds::stop() {
 
 // A handler that is queued already runs after stop(), or after the end of this object.
 void KillRounds::round() {
+    // Anew each time: a number is free again when its program has ended.
+    rounds_.spare_nobody();
     for (const pid_t program : running_programs(io_)) rounds_.spare_always(program);
     if (rounds_.round({})) return std::exchange(done_, {})();
     timer_.expires_after(kLookAgain);

@@ -37,7 +37,7 @@ class SharedMemory {
 
     // A process of the generation, living or dead.
     void belongs(pid_t pid) { pids_.insert(pid); }
-    // Whether there are tensors that may belong to the generation, but either nobody remembers their
+    // Whether there are tensors that may belong to the generation, but nobody remembers their
     // process, because it died before the others, or its number does not prove it. Only PyTorch's
     // own janitor knows them.
     bool tensors_of_unknown() const;
