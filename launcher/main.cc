@@ -40,6 +40,7 @@
 #include "rendezvous/ledger/etcd_files.h"
 #include "rendezvous/secret/secret.h"
 #include "slurm/allocation.h"
+#include "slurm/job_id.h"
 #include "slurm/launch_shape.h"
 
 extern char** environ;
@@ -215,7 +216,7 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, const Allo
     if (!access) return access.error();
     input.ledger_access = std::move(*access);
     if (!shape->note.empty()) input.plan.notes.push_back(shape->note);
-    input.slurm_job_id = value_of(environment, "SLURM_JOB_ID");
+    input.slurm_job = slurm::JobId(environment);
     input.environment = std::move(environment);
     return input;
 }

@@ -3,6 +3,8 @@
 
 #include <charconv>
 
+#include "slurm/job_id.h"
+
 namespace ddprun::slurm {
 namespace {
 
@@ -20,8 +22,8 @@ int nodes_of_job(const Environment& environment) {
 }
 
 std::string job_name(const Environment& environment) {
-    auto entry = environment.find("SLURM_JOB_ID");
-    return entry == environment.end() ? "this job" : "job " + entry->second;
+    const JobId job(environment);
+    return job.spelled().empty() ? "this job" : "job " + job.spelled();
 }
 
 // One task on a node is the normal case. Several tasks are accepted only with --task-per-worker,

@@ -24,7 +24,16 @@ long take(std::string_view& text, char end) {
     return value;
 }
 
-std::optional<std::chrono::seconds> read_line(std::string_view line) {
+// Returns the first word and removes it, with the blanks around it, from `line`.
+std::string_view take_word(std::string_view& line) {
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    const std::string_view word = line.substr(0, line.find(' '));
+    line.remove_prefix(word.size());
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    return word;
+}
+
+std::optional<std::chrono::seconds> read_time(std::string_view line) {
     if (line == "UNLIMITED") return kNoLimit;
     // The form is [days-][hours:]minutes:seconds. The number of colons tells which parts are there.
     // A missing part counts as 0; -1 marks an error.
@@ -39,15 +48,16 @@ std::optional<std::chrono::seconds> read_line(std::string_view line) {
 
 }  // namespace
 
-std::optional<std::chrono::seconds> read_time_left(std::string_view text) {
+std::optional<std::chrono::seconds> read_time_left(std::string_view text, const JobId& job) {
     std::optional<std::chrono::seconds> least;
     while (!text.empty()) {
         const std::size_t end = std::min(text.find('\n'), text.size());
         std::string_view line = text.substr(0, end);
-        while (line.starts_with(' ')) line.remove_prefix(1);
-        while (line.ends_with(' ')) line.remove_suffix(1);
-        if (const auto left = read_line(line); left && (!least || *left < *least)) least = left;
         text.remove_prefix(std::min(end + 1, text.size()));
+        const std::string_view number = take_word(line), id = take_word(line);
+        const auto left = read_time(take_word(line));
+        if (!left || !line.empty() || !(job.is(number) || job.is(id))) continue;
+        if (!least || *left < *least) least = left;
     }
     return least;
 }

@@ -8,8 +8,6 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "slurm/batch_script.h"
-
 namespace ddprun::launcher {
 namespace {
 
@@ -46,49 +44,49 @@ asio::awaitable<void> end_if_headless(HeadlessConfig config, const SlurmCalls& s
                                       std::function<void(Note::Level, const std::string&)> say) {
     using Clock = std::chrono::steady_clock;
     const auto deadline = Clock::now() + config.patience;
-    const std::string job = "job " + config.job_id;
+    std::optional<slurm::ShownJob> job;  // as Slurm has shown it last
+    const auto spelled = [&] { return (job ? job->id : config.job).spelled(); };
     // srun's host is asked again in each turn: it may only have been slow.
     for (bool first = true;; first = false) {
         if (co_await answers(config)) co_return;
+        // No answer of Slurm: ask again later.
         const auto shown = co_await slurm.show_job();
+        if (shown) job = *shown;
         // The job runs again in another allocation, which is not ours to end.
-        if (shown &&
-            slurm::restarts_of(*shown).value_or(config.restart_count) > config.restart_count)
+        if (shown && shown->restarts.value_or(config.restart_count) > config.restart_count)
             co_return;
-        const auto script =
-            // No answer of Slurm: ask again later.
-            shown ? slurm::batch_script(*shown) : slurm::BatchScript::there;
-        if (script == slurm::BatchScript::none) co_return;
-        if (script == slurm::BatchScript::lost) break;
+        if (shown && shown->script == slurm::BatchScript::none) co_return;
+        if (shown && shown->script == slurm::BatchScript::lost) break;
         if (first)
-            say(Note::Level::info,
-                "srun's host does not answer; ddprun ends " + job +
-                    " as soon as Slurm notices the loss (--headless=keep keeps it)");
+            say(Note::Level::info, "srun's host does not answer; ddprun ends job " + spelled() +
+                                       " as soon as Slurm notices the loss (--headless=keep keeps "
+                                       "it)");
         // Slurm may never notice, e.g. with a very large SlurmdTimeout. The user then gets the
         // command to do it.
         if (Clock::now() > deadline) {
-            say(Note::Level::warn, job +
+            say(Note::Level::warn, "job " + spelled() +
                                        " keeps its nodes: srun's host does not answer, but Slurm "
                                        "does not report it as lost; end the job with scancel " +
-                                       config.job_id);
+                                       spelled());
             co_return;
         }
         co_await wait(config.between);
     }
+    const std::string name = "job " + spelled();
     // The user may run other steps in the same allocation (a second training, a monitor).
     // Cancelling the allocation would end these too, so it is left to them.
-    const auto steps = co_await slurm.steps();
-    if (!steps || !slurm::is_only_step(*steps, config.job_id + "." + config.step_id)) {
+    const auto steps = co_await slurm.steps(*job);
+    if (!steps || !job->has_only_step(*steps, config.step_id)) {
         say(Note::Level::info,
-            job +
+            name +
                 " has lost its batch host, but ddprun does not end it: other steps may still run");
         co_return;
     }
-    const auto cancelled = co_await slurm.cancel();
+    const auto cancelled = co_await slurm.cancel(*job);
     if (cancelled)
-        say(Note::Level::info, job + " has lost its batch host; ddprun has cancelled it");
+        say(Note::Level::info, name + " has lost its batch host; ddprun has cancelled it");
     else
-        say(Note::Level::warn, job +
+        say(Note::Level::warn, name +
                                    " has lost its batch host, but ddprun cannot end it: scancel: " +
                                    cancelled.error().sentence());
 }

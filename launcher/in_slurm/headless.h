@@ -4,7 +4,7 @@
 // remaining nodes stay allocated until the time limit. So the node that leads at the end cancels
 // the allocation, once, when no worker lives and the end stands in the ledger.
 //
-// The proof is that Slurm itself has taken the batch host out of the job (slurm/batch_script.h).
+// The proof is that Slurm itself has taken the batch host out of the job (slurm/job_id.h).
 // Slurm notices this minutes after the loss. ddprun waits for it only while srun's host does not
 // answer: a host that answers still has its batch script, or Slurm ends it. Other signs do not
 // work: a step outlives its srun, slurmstepd keeps the tasks' pipes open, and srun's port answers
@@ -25,7 +25,8 @@ namespace ddprun::launcher {
 
 // What to look at and how long. The times are defaults, shorter in tests.
 struct HeadlessConfig {
-    std::string job_id, step_id;
+    slurm::JobId job;
+    std::string step_id;
     int restart_count = 0;  // of this allocation
     std::string srun_address;
     std::uint16_t port = 0;  // where the nodes meet: not blocked by a firewall, if the host lives

@@ -4,7 +4,6 @@
 #include <boost/asio/co_spawn.hpp>
 
 #include "base/loop/child_program.h"
-#include "slurm/batch_script.h"
 #include "slurm/hostlist.h"
 #include "slurm/node_states.h"
 #include "slurm/time_left.h"
@@ -43,9 +42,9 @@ asio::awaitable<Result<>> done_by(asio::awaitable<Result<std::string>> asked) {
 }  // namespace
 
 // LC_ALL=C: the output is parsed, so it must not be translated.
-SlurmCalls::SlurmCalls(boost::asio::io_context& loop, std::string job_id,
+SlurmCalls::SlurmCalls(boost::asio::io_context& loop, slurm::JobId job,
                        const std::map<std::string, std::string>& environment)
-    : loop_(loop), job_id_(std::move(job_id)), environment_{"env", "-i", "LC_ALL=C"} {
+    : loop_(loop), job_(std::move(job)), environment_{"env", "-i", "LC_ALL=C"} {
     for (const char* name : kKept)
         if (const auto found = environment.find(name); found != environment.end())
             environment_.push_back(found->first + "=" + found->second);
@@ -72,21 +71,32 @@ void SlurmCalls::call(const std::string& command, const std::string& argument,
                    });
 }
 
-asio::awaitable<Result<std::string>> SlurmCalls::show_job() const {
-    return ask("scontrol show job", job_id_);
+asio::awaitable<Result<slurm::ShownJob>> SlurmCalls::show_job() const {
+    const slurm::JobId job = job_;
+    const auto shown = co_await ask("scontrol show job", job.spelled());
+    if (!shown) co_return Error(ErrorCode::unavailable, "scontrol: " + shown.error().sentence());
+    if (auto found = slurm::find_job(*shown, job)) co_return std::move(*found);
+    co_return Error(ErrorCode::unavailable,
+                    "scontrol does not show job " + job.spelled() + " by itself");
 }
 
-asio::awaitable<Result<std::string>> SlurmCalls::steps() const {
-    return ask("squeue -s -h -o %i -j", job_id_);
+asio::awaitable<Result<>> SlurmCalls::requeue(const slurm::ShownJob& job) const {
+    return done_by(ask("scontrol requeue", job.id.spelled()));
 }
 
-asio::awaitable<Result<>> SlurmCalls::cancel() const { return done_by(ask("scancel", job_id_)); }
+asio::awaitable<Result<>> SlurmCalls::cancel(const slurm::ShownJob& job) const {
+    return done_by(ask("scancel", job.id.spelled()));
+}
+
+asio::awaitable<Result<std::string>> SlurmCalls::steps(const slurm::ShownJob& job) const {
+    return ask("squeue -s -h -o %i -j", job.with_parts());
+}
 
 void SlurmCalls::time_left(std::function<void(std::chrono::seconds)> done) const {
-    call("squeue -h -o %L -j", job_id_,
-         [done = std::move(done)](const Result<std::string>& answer) {
+    call("squeue -h -o '%A %i %L' -j", job_.spelled(),
+         [job = job_, done = std::move(done)](const Result<std::string>& answer) {
              if (!answer) return;
-             if (const auto left = slurm::read_time_left(*answer)) done(*left);
+             if (const auto left = slurm::read_time_left(*answer, job)) done(*left);
          });
 }
 
@@ -98,18 +108,6 @@ void SlurmCalls::out_of_service(
          [said = std::move(said)](const Result<std::string>& answer) {
              if (answer) said(slurm::nodes_out_of_service(*answer));
          });
-}
-
-void SlurmCalls::restarts(std::function<void(std::optional<int>)> done) const {
-    call("scontrol show job", job_id_, [done = std::move(done)](const Result<std::string>& answer) {
-        done(answer ? slurm::restarts_of(*answer) : std::nullopt);
-    });
-}
-
-void SlurmCalls::requeue(std::function<void(Result<>)> done) const {
-    call("scontrol requeue", job_id_, [done = std::move(done)](const Result<std::string>& answer) {
-        done(answer ? Result<>() : answer.error());
-    });
 }
 
 }  // namespace ddprun::launcher

@@ -1,6 +1,7 @@
 // Runs Slurm's own commands: how long the job may still run, which nodes are out of service,
 // requeue the job, cancel it.
 //
+// A job is spelled for Slurm only here, by slurm/job_id.h. What changes the job needs a ShownJob.
 // All answers are optional and every call has a deadline. The commands get an almost empty
 // environment: an option in SQUEUE_FORMAT or a conda environment's LD_LIBRARY_PATH would change
 // what they print.
@@ -18,12 +19,13 @@
 #include <vector>
 
 #include "base/error.h"
+#include "slurm/job_id.h"
 
 namespace ddprun::launcher {
 
 class SlurmCalls {
   public:
-    SlurmCalls(boost::asio::io_context& loop, std::string job_id,
+    SlurmCalls(boost::asio::io_context& loop, slurm::JobId job,
                const std::map<std::string, std::string>& environment);
 
     // The time until the job's limit; slurm::kNoLimit if it has none. Without an answer `done` is
@@ -33,16 +35,13 @@ class SlurmCalls {
     // Without an answer `said` is not called.
     void out_of_service(const std::vector<std::string>& hosts,
                         std::function<void(std::map<std::string, std::string>)> said) const;
-    // How often Slurm has requeued the job; nothing without an answer.
-    void restarts(std::function<void(std::optional<int>)> done) const;
-    // Puts the job back into the queue. Possible errors: unavailable, with scontrol's first line.
-    void requeue(std::function<void(Result<>)> done) const;
 
     // Possible errors of the following: unavailable, with the command's first line.
-    // The text of `scontrol show job`.
-    boost::asio::awaitable<Result<std::string>> show_job() const;
-    boost::asio::awaitable<Result<std::string>> steps() const;  // "8812.0", one a line
-    boost::asio::awaitable<Result<>> cancel() const;
+    boost::asio::awaitable<Result<slurm::ShownJob>> show_job() const;
+    boost::asio::awaitable<Result<>> requeue(const slurm::ShownJob& job) const;
+    boost::asio::awaitable<Result<>> cancel(const slurm::ShownJob& job) const;
+    // One a line, also those of other jobs (ShownJob::has_only_step).
+    boost::asio::awaitable<Result<std::string>> steps(const slurm::ShownJob& job) const;
 
   private:
     boost::asio::awaitable<Result<std::string>> ask(const std::string& command,
@@ -52,7 +51,7 @@ class SlurmCalls {
               std::function<void(Result<std::string>)> done) const;
 
     boost::asio::io_context& loop_;
-    std::string job_id_;
+    slurm::JobId job_;
     // The words of env(1) that set the command's environment.
     std::vector<std::string> environment_;
 };

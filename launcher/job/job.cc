@@ -283,7 +283,7 @@ class Job {
     void tell(const Ending& ending, const JobVoice::Unread& unread) {
         const auto report = make_failure_report(ending, {.run_id = plan_.run_id,
                                                          .program = plan_.program.display,
-                                                         .slurm_job_id = input_.slurm_job_id,
+                                                         .slurm_job = input_.slurm_job,
                                                          .node = plan_.node_name,
                                                          .now = day_now(),
                                                          .unread_stdout = unread.out,

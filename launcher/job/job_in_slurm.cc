@@ -15,7 +15,7 @@ JobInSlurm::JobInSlurm(boost::asio::io_context& loop, const JobInput& input, Job
     : loop_(loop),
       input_(input),
       voice_(voice),
-      calls_(loop, input.slurm_job_id, input.environment),
+      calls_(loop, input.slurm_job, input.environment),
       first_look_(loop) {}
 
 void JobInSlurm::find_job_end(std::function<void(std::optional<Time>)> done) const {
@@ -25,7 +25,10 @@ void JobInSlurm::find_job_end(std::function<void(std::optional<Time>)> done) con
 }
 
 void JobInSlurm::serve(rendezvous::Service& service) {
-    service.on_requeue([this](std::function<void()> done) { requeue(std::move(done)); });
+    service.on_requeue([this](std::function<void()> done) {
+        boost::asio::co_spawn(loop_, requeue(),
+                              [done = std::move(done)](std::exception_ptr) { done(); });
+    });
     // A node that Slurm has drained or lost need not be waited for.
     service.on_ask_node_states(
         [this](const auto& hosts, auto said) { calls_.out_of_service(hosts, std::move(said)); });
@@ -33,26 +36,29 @@ void JobInSlurm::serve(rendezvous::Service& service) {
 
 // Only the leader is asked to requeue, once. Its result is remembered: a job that is in the queue
 // again must not be cancelled afterwards. Slurm may have started it again by itself; a requeue
-// would end that allocation.
-void JobInSlurm::requeue(std::function<void()> done) {
-    calls_.restarts([this, done = std::move(done)](std::optional<int> restarts) {
-        requeued_ = restarts.value_or(0) > input_.plan.slurm_restart_count;
-        if (!requeued_) return requeue_now(done);
-        voice_.say(Note::Level::info, job() + " has been requeued by Slurm already");
-        done();
-    });
-}
-
-void JobInSlurm::requeue_now(std::function<void()> done) {
-    calls_.requeue([this, done = std::move(done)](const Result<>& requeued) {
-        requeued_ = requeued.has_value();
-        if (requeued)
-            voice_.say(Note::Level::info, job() + " is requeued");
-        else
-            voice_.say(Note::Level::warn, job() + " is not requeued: scontrol requeue: " +
-                                              requeued.error().sentence());
-        done();
-    });
+// would end that allocation. Without Slurm's word which job this is, nothing is requeued: to
+// scontrol, the id of an array's element may be the whole array. So Slurm is asked twice.
+boost::asio::awaitable<void> JobInSlurm::requeue() {
+    auto job = co_await calls_.show_job();
+    if (!job) job = co_await calls_.show_job();
+    if (!job) {
+        voice_.say(Note::Level::warn, "job " + input_.slurm_job.spelled() +
+                                          " is not requeued: " + job.error().sentence());
+        co_return;
+    }
+    const std::string name = "job " + job->id.spelled();
+    requeued_ = job->restarts.value_or(0) > input_.plan.slurm_restart_count;
+    if (requeued_) {
+        voice_.say(Note::Level::info, name + " has been requeued by Slurm already");
+        co_return;
+    }
+    const auto requeued = co_await calls_.requeue(*job);
+    requeued_ = requeued.has_value();
+    if (requeued)
+        voice_.say(Note::Level::info, name + " is requeued");
+    else
+        voice_.say(Note::Level::warn,
+                   name + " is not requeued: scontrol requeue: " + requeued.error().sentence());
 }
 
 void JobInSlurm::watch_for_loss(const rendezvous::Service& service) {
@@ -63,7 +69,8 @@ void JobInSlurm::watch_for_loss(const rendezvous::Service& service) {
     first_look_.expires_after(plan.limits.times.lease);
     first_look_.async_wait([this, &service](const boost::system::error_code& error) {
         // Only the leader's host is searched for srun. Unknown (no value) is not a reason to warn.
-        if (error || !service.leads() || srun_survives_loss(input_.slurm_job_id) != false) return;
+        if (error || !service.leads() || srun_survives_loss(input_.slurm_job.number()) != false)
+            return;
         voice_.say(Note::Level::warn,
                    "srun was called without --no-kill: Slurm ends the job when it notices a lost "
                    "node, although --nnodes allows fewer nodes; sbatch --no-kill and srun "
@@ -79,7 +86,7 @@ void JobInSlurm::end_if_headless() {
     boost::asio::co_spawn(
         loop_,
         launcher::end_if_headless(
-            {.job_id = input_.slurm_job_id,
+            {.job = input_.slurm_job,
              .step_id = plan.slurm_step_id,
              .restart_count = plan.slurm_restart_count,
              .srun_address = plan.srun_address,

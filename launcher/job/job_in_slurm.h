@@ -4,6 +4,7 @@
 // Thread: the loop's. `input` and `voice` must outlive the object.
 #pragma once
 
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
@@ -35,9 +36,7 @@ class JobInSlurm {
     void end_if_headless();
 
   private:
-    void requeue(std::function<void()> done);
-    void requeue_now(std::function<void()> done);
-    std::string job() const { return "job " + input_.slurm_job_id; }
+    boost::asio::awaitable<void> requeue();
 
     boost::asio::io_context& loop_;
     const JobInput& input_;

@@ -45,7 +45,7 @@ agent::WorkerPlan worker_plan(const JobInput& input, const rendezvous::NodeId& n
     workers.environment.erase("DDPRUN_FLIGHT_RECORDER");
     // ddprun raises its own limit at the start. The workers get back the one that the user has set.
     workers.nofile_soft = input.nofile_soft;
-    workers.slurm_job_id = input.slurm_job_id;
+    workers.slurm_job_id = input.slurm_job.spelled();
     workers.output.role = workers.role;
     workers.output.hostname = input.host.hostname;
     return workers;

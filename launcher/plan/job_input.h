@@ -10,6 +10,7 @@
 #include "launcher/plan/host_facts.h"
 #include "launcher/plan/plan.h"
 #include "rendezvous/ledger_format/ledger_access.h"
+#include "slurm/job_id.h"
 
 namespace ddprun::launcher {
 
@@ -19,7 +20,7 @@ struct JobInput {
     std::map<std::string, std::string> environment;
     // The soft limit that the workers get back.
     std::optional<std::uint64_t> nofile_soft;
-    std::string slurm_job_id;
+    slurm::JobId slurm_job;
     SecretText secret;  // the contents of --secret-file; empty: not given
     rendezvous::LedgerAccessPointer ledger_access;
 };

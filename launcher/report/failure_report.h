@@ -12,6 +12,7 @@
 
 #include "base/time.h"
 #include "rendezvous/model/model.h"
+#include "slurm/job_id.h"
 
 namespace ddprun::launcher {
 
@@ -19,7 +20,7 @@ namespace ddprun::launcher {
 struct ReportContext {
     std::string run_id;
     std::string program;  // script, module or program, for the headline
-    std::string slurm_job_id;
+    slurm::JobId slurm_job;
     std::string node;  // the reporting node
     Duration now{};    // time of day; used where the ending has no time of its own
     // Bytes of the workers' output that nobody read from this node's stdout and stderr.

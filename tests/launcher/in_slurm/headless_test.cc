@@ -52,8 +52,9 @@ class Headless : public testing::Test {
     // default srun's host is silent.
     bool ends(const std::string& srun_address = "255.255.255.255", std::uint16_t port = 29400,
               int restart_count = 0) {
-        const SlurmCalls calls(loop_, "8812", {{"PATH", folder_.string() + ":/usr/bin:/bin"}});
-        HeadlessConfig config{"8812", "0", restart_count, srun_address, port};
+        const slurm::JobId job(std::map<std::string, std::string>{{"SLURM_JOB_ID", "8812"}});
+        const SlurmCalls calls(loop_, job, {{"PATH", folder_.string() + ":/usr/bin:/bin"}});
+        HeadlessConfig config{job, "0", restart_count, srun_address, port};
         // Seconds and minutes in a real job. Here some questions fit into the patience.
         config.between = std::chrono::milliseconds{50};
         config.patience = std::chrono::milliseconds{300};
@@ -69,13 +70,14 @@ class Headless : public testing::Test {
         EXPECT_TRUE(returned);
         std::ifstream file(cancelled());
         const std::string text(std::istreambuf_iterator<char>(file), {});
-        EXPECT_THAT(text, testing::AnyOf("", "8812\n"));
+        EXPECT_THAT(text, testing::AnyOf("", spelled_ + "\n"));
         return !text.empty();
     }
 
     boost::asio::io_context loop_;
     std::filesystem::path folder_;
     std::vector<std::string> said_;
+    std::string spelled_ = "8812";  // as scancel must be told of the job
 };
 
 // The host is silent, and Slurm has taken it out of the job: both are needed for the proof.
@@ -83,6 +85,19 @@ TEST_F(Headless, AJobWithoutItsBatchHostIsEnded) {
     EXPECT_TRUE(ends());
     EXPECT_THAT(
         said_, ElementsAre(HasSubstr("job 8812 has lost its batch host; ddprun has cancelled it")));
+}
+
+// The element with the array's own id, 8812. Its brother runs, and has two steps.
+TEST_F(Headless, OfAnArrayOneElementIsEnded) {
+    spelled_ = "8812_3";
+    command("scontrol",
+            "printf 'JobId=8813 ArrayJobId=8812 ArrayTaskId=1 JobName=a\\n JobState=RUNNING\\n "
+            "BatchFlag=1\\n NodeList=n4\\n BatchHost=n4\\n\\nJobId=8812 ArrayJobId=8812 "
+            "ArrayTaskId=3 JobName=a\\n JobState=RUNNING\\n BatchFlag=1\\n NodeList=n[2-3]\\n "
+            "BatchHost=n1\\n'");
+    command("squeue", "printf '8812_3.0\\n8812_3.batch\\n8812_1.0\\n8812_1.1\\n'");
+    EXPECT_TRUE(ends());
+    EXPECT_THAT(said_, ElementsAre(HasSubstr("job 8812_3 has lost its batch host")));
 }
 
 // Slurm has started the job again, and that allocation has lost its batch host in turn. It is not

@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
 
 #include "slurm/time_left.h"
@@ -36,14 +39,25 @@ class SlurmCallsTest : public testing::Test {
     // The user's environment has SQUEUE_FORMAT, which changes what squeue prints.
     SlurmCalls calls() {
         return {loop_,
-                "8812",
+                slurm::JobId(environment_),
                 {{"PATH", folder_.string() + ":/usr/bin:/bin"}, {"SQUEUE_FORMAT", "%i"}}};
     }
-    Result<> requeue() {
-        std::optional<Result<>> answer;
-        calls().requeue([&answer](Result<> result) { answer = std::move(result); });
+    // What becomes of a question that a coroutine asks.
+    template <class Answer>
+    Answer run(boost::asio::awaitable<Answer> asked) {
+        std::optional<Answer> answer;
+        boost::asio::co_spawn(
+            loop_, [&]() -> boost::asio::awaitable<void> { answer = co_await std::move(asked); },
+            boost::asio::detached);
+        loop_.restart();
         loop_.run();
-        return answer ? *answer : Error(ErrorCode::internal, "no answer");
+        return answer ? *answer : Answer(Error(ErrorCode::internal, "no answer"));
+    }
+    // As the leader does it: first Slurm has to show the job.
+    Result<> requeue() {
+        const SlurmCalls slurm = calls();
+        const auto job = run(slurm.show_job());
+        return job ? run(slurm.requeue(*job)) : Result<>(job.error());
     }
     // Slurm's answer; none: it has given none, and the caller keeps what it knows.
     std::optional<std::chrono::seconds> time_left() {
@@ -56,20 +70,51 @@ class SlurmCallsTest : public testing::Test {
 
     boost::asio::io_context loop_;
     std::filesystem::path folder_;
+    std::map<std::string, std::string> environment_{{"SLURM_JOB_ID", "8812"}};
 };
+
+// What scontrol does as long as it shows jobs; then comes what else it does.
+const std::string kShows =
+    "if [ \"$1\" = show ]; then printf 'JobId=8812 JobName=a\\n  Restarts=0 BatchFlag=1\\n'; exit; "
+    "fi\n";
 
 // Slurm signals all processes of a step that it requeues, also the scontrol that has asked for it.
 // If scontrol died of that, ddprun would report a failed requeue.
 TEST_F(SlurmCallsTest, RequeueIsNotEndedByTheSignalItCauses) {
-    command("scontrol", "kill -TERM $$; [ \"$*\" = 'requeue 8812' ]");
+    command("scontrol", kShows + "kill -TERM $$; [ \"$*\" = 'requeue 8812' ]");
     const auto answer = requeue();
     EXPECT_TRUE(answer) << answer.error().sentence();
 }
 
 // The reason is in scontrol's own words, since only they say what to do.
 TEST_F(SlurmCallsTest, TellsWhatScontrolSays) {
-    command("scontrol", "echo 'Requested operation is presently disabled' >&2; exit 1");
+    command("scontrol", kShows + "echo 'Requested operation is presently disabled' >&2; exit 1");
     EXPECT_THAT(requeue().error().sentence(), HasSubstr("presently disabled"));
+}
+
+// The element with the array's own id. Its environment may not tell the task: then all elements are
+// shown. Slurm is never told the array's id alone to change something.
+TEST_F(SlurmCallsTest, AnElementIsRequeuedByItself) {
+    command("scontrol",
+            "if [ $1 = show ]; then printf '"
+            "JobId=8813 ArrayJobId=8812 ArrayTaskId=0 JobName=a\\n\\n"
+            "JobId=8812 ArrayJobId=8812 ArrayTaskId=2 JobName=a\\n\\n'; exit; fi\n"
+            "[ \"$*\" = 'requeue 8812_2' ] || { echo \"$*\"; exit 1; }");
+    auto answer = requeue();
+    EXPECT_TRUE(answer) << answer.error().sentence();
+    environment_.insert({{"SLURM_ARRAY_JOB_ID", "8812"}, {"SLURM_ARRAY_TASK_ID", "2"}});
+    answer = requeue();
+    EXPECT_TRUE(answer) << answer.error().sentence();
+    command("squeue", "[ \"$*\" = '-h -o %A %i %L -j 8812_2' ] && echo 8812 8812_2 1:00");
+    EXPECT_EQ(time_left(), std::chrono::seconds{60});
+}
+
+// Nobody knows then whether 8812 is one job or an array, so nothing is changed.
+TEST_F(SlurmCallsTest, AJobThatIsNotShownIsNotRequeued) {
+    command("scontrol", "[ $1 = show ] || exit 0; echo 'Unable to contact controller' >&2; exit 1");
+    EXPECT_THAT(requeue().error().sentence(), HasSubstr("scontrol: Unable to contact"));
+    command("scontrol", "echo JobId=8813 ArrayJobId=8812 ArrayTaskId=1 JobName=a");
+    EXPECT_THAT(requeue().error().sentence(), HasSubstr("does not show job 8812 by itself"));
 }
 
 // The script checks its arguments too: one call for all nodes, with a folded list.
@@ -92,20 +137,20 @@ TEST_F(SlurmCallsTest, WithoutAnAnswerNothingIsSaidOfNodes) {
 
 // Prints the user's format if it is set, else the time.
 TEST_F(SlurmCallsTest, ReadsTheTimeLeftWithoutTheUsersFormat) {
-    command("squeue", "echo \"${SQUEUE_FORMAT-1:02:03}\"");
+    command("squeue", "echo \"8812 8812 ${SQUEUE_FORMAT-1:02:03}\"");
     EXPECT_EQ(time_left(), std::chrono::seconds{3723});
 }
 
 // "No limit" is an answer, and another one than no answer.
 TEST_F(SlurmCallsTest, KnowsAJobWithoutALimit) {
-    command("squeue", "echo UNLIMITED");
+    command("squeue", "echo 8812 8812 UNLIMITED");
     EXPECT_EQ(time_left(), slurm::kNoLimit);
 }
 
 // Slurm's controller is away for a moment. That must not take away an end that is known already.
 TEST_F(SlurmCallsTest, TellsNoTimeLeftWhereSlurmDoesNot) {
     for (const char* answer :
-         {"echo 'slurm_load_jobs error' >&2; exit 1", "echo INVALID", "true"}) {
+         {"echo 'slurm_load_jobs error' >&2; exit 1", "echo 8812 8812 INVALID", "true"}) {
         command("squeue", answer);
         EXPECT_EQ(time_left(), std::nullopt) << answer;
     }

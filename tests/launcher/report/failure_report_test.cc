@@ -25,11 +25,12 @@ namespace {
 
 // A job of Slurm, reported on gpu01. `now` differs from the time of the failure, so that a mix-up
 // shows.
-const ReportContext kContext{.run_id = "job",
-                             .program = "train.py",
-                             .slurm_job_id = "8812",
-                             .node = "gpu01",
-                             .now = sec(1'900'000'000)};
+const ReportContext kContext{
+    .run_id = "job",
+    .program = "train.py",
+    .slurm_job = slurm::JobId(std::map<std::string, std::string>{{"SLURM_JOB_ID", "8812"}}),
+    .node = "gpu01",
+    .now = sec(1'900'000'000)};
 
 // Rank 13 has everything that can be known of a death. Two others followed: one is described, the
 // other is only counted.
