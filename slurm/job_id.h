@@ -18,6 +18,7 @@
 namespace ddprun::slurm {
 
 struct ShownJob;
+struct ListedJob;
 
 class JobId {
   public:
@@ -35,6 +36,7 @@ class JobId {
 
   private:
     friend std::optional<ShownJob> find_job(std::string_view, const JobId&);
+    friend std::optional<ListedJob> find_listed(std::string_view, const JobId&);
     JobId(std::string number, std::string spelled)
         : number_(std::move(number)), spelled_(std::move(spelled)) {}
 

@@ -1,4 +1,4 @@
-// Parses the remaining time that squeue prints.
+// Parses the times that squeue prints.
 #include "slurm/time_left.h"
 
 #include <algorithm>
@@ -46,20 +46,43 @@ std::optional<std::chrono::seconds> read_time(std::string_view line) {
     return std::chrono::seconds(((days * 24 + hours) * 60 + minutes) * 60 + seconds);
 }
 
-}  // namespace
-
-std::optional<std::chrono::seconds> read_time_left(std::string_view text, const JobId& job) {
-    std::optional<std::chrono::seconds> least;
+// Calls `look` with each line of a text.
+template <class Look>
+void each_line(std::string_view text, const Look& look) {
     while (!text.empty()) {
         const std::size_t end = std::min(text.find('\n'), text.size());
-        std::string_view line = text.substr(0, end);
+        look(text.substr(0, end));
         text.remove_prefix(std::min(end + 1, text.size()));
+    }
+}
+
+}  // namespace
+
+std::optional<ListedJob> find_listed(std::string_view text, const JobId& job) {
+    std::optional<ListedJob> found;
+    each_line(text, [&](std::string_view line) {
         const std::string_view number = take_word(line), id = take_word(line);
         const auto left = read_time(take_word(line));
-        if (!left || !line.empty() || !(job.is(number) || job.is(id))) continue;
-        if (!least || *left < *least) least = left;
-    }
-    return least;
+        if (!left || !line.empty() || !(job.is(number) || job.is(id))) return;
+        // Slurm prints 8812+1 for a part of a heterogeneous job.
+        const std::string spelled(id.substr(0, id.find('+')));
+        if (!found || *left < found->left) found = ListedJob{JobId(job.number(), spelled), *left};
+    });
+    return found;
+}
+
+std::chrono::seconds step_time_left(std::string_view text, const JobId& job,
+                                    std::string_view step) {
+    auto left = kNoLimit;
+    each_line(text, [&](std::string_view line) {
+        const std::string_view name = take_word(line);
+        const std::size_t dot = std::min(name.rfind('.'), name.size());
+        if (!job.is(name.substr(0, dot)) || name.substr(dot) != "." + std::string(step)) return;
+        const auto limit = read_time(take_word(line)), used = read_time(take_word(line));
+        if (!limit || !used || *limit == kNoLimit) return;
+        left = std::max(*limit - *used, std::chrono::seconds{});
+    });
+    return left;
 }
 
 }  // namespace ddprun::slurm

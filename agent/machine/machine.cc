@@ -240,6 +240,9 @@ Time MachineState::stop_due() const {
 }
 
 void MachineState::on_job_end(Time now, std::optional<Time> end) {
+    // An end that has moved, or that of a step, moves with it what there was at the start.
+    if (end && config.stop.job_end && config.stop.first_left)
+        *config.stop.first_left += *end - *config.stop.job_end;
     config.stop.job_end = end;
     note(Note::Level::debug, end ? "squeue reports " + to_text(*end - now) + " until the time limit"
                                  : "squeue reports no time limit");

@@ -25,7 +25,7 @@ struct StopOptions {
     bool in_slurm = false;               // whose signals may reach workers before ddprun
     std::optional<Time> job_end;         // of the job's time
     std::optional<Duration> first_left;  // of that, when it became known
-    bool ask_job_end = false;            // no variable says it
+    bool ask_job_end = false;            // of Slurm, while the job runs
     std::optional<Duration> before;      // --stop-before; none: by the last snapshot
     std::optional<int> worker_signal;    // --stop-signal
     std::vector<int> requeue_signals;    // --requeue-signal

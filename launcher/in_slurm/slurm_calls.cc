@@ -39,6 +39,15 @@ asio::awaitable<Result<>> done_by(asio::awaitable<Result<std::string>> asked) {
     co_return answer ? Result<>() : answer.error();
 }
 
+asio::awaitable<Result<slurm::ShownJob>> shown_by(asio::awaitable<Result<std::string>> asked,
+                                                  slurm::JobId job) {
+    const auto answer = co_await std::move(asked);
+    if (!answer) co_return Error(ErrorCode::unavailable, "scontrol: " + answer.error().sentence());
+    if (auto found = slurm::find_job(*answer, job)) co_return std::move(*found);
+    co_return Error(ErrorCode::unavailable,
+                    "scontrol does not show job " + job.spelled() + " by itself");
+}
+
 }  // namespace
 
 // LC_ALL=C: the output is parsed, so it must not be translated.
@@ -62,22 +71,8 @@ asio::awaitable<Result<std::string>> SlurmCalls::ask(const std::string& command,
     return answer_of(std::move(words), command.substr(0, command.find(' ')));
 }
 
-// The coroutine owns copies of all it needs, so it may outlive this object.
-void SlurmCalls::call(const std::string& command, const std::string& argument,
-                      std::function<void(Result<std::string>)> done) const {
-    asio::co_spawn(loop_, ask(command, argument),
-                   [done = std::move(done)](std::exception_ptr, Result<std::string> answer) {
-                       done(std::move(answer));
-                   });
-}
-
 asio::awaitable<Result<slurm::ShownJob>> SlurmCalls::show_job() const {
-    const slurm::JobId job = job_;
-    const auto shown = co_await ask("scontrol show job", job.spelled());
-    if (!shown) co_return Error(ErrorCode::unavailable, "scontrol: " + shown.error().sentence());
-    if (auto found = slurm::find_job(*shown, job)) co_return std::move(*found);
-    co_return Error(ErrorCode::unavailable,
-                    "scontrol does not show job " + job.spelled() + " by itself");
+    return shown_by(ask("scontrol show job", job_.spelled()), job_);
 }
 
 asio::awaitable<Result<>> SlurmCalls::requeue(const slurm::ShownJob& job) const {
@@ -92,22 +87,34 @@ asio::awaitable<Result<std::string>> SlurmCalls::steps(const slurm::ShownJob& jo
     return ask("squeue -s -h -o %i -j", job.with_parts());
 }
 
-void SlurmCalls::time_left(std::function<void(std::chrono::seconds)> done) const {
-    call("squeue -h -o '%A %i %L' -j", job_.spelled(),
-         [job = job_, done = std::move(done)](const Result<std::string>& answer) {
-             if (!answer) return;
-             if (const auto left = slurm::read_time_left(*answer, job)) done(*left);
-         });
+// The first answer says how Slurm spells the job, which the second one needs. A copy of the calls,
+// because they may be gone after an answer.
+asio::awaitable<std::optional<SlurmCalls::TimeLeft>> SlurmCalls::ask_time_left(SlurmCalls calls,
+                                                                               std::string step) {
+    const auto listed = co_await calls.ask("squeue -h -o '%A %i %L' -j", calls.job_.spelled());
+    if (!listed) co_return std::nullopt;
+    const auto job = slurm::find_listed(*listed, calls.job_);
+    if (!job) co_return std::nullopt;
+    const auto steps = co_await calls.ask("squeue -s -h -o '%i %l %M' -j", job->id.spelled());
+    if (!steps) co_return std::nullopt;
+    co_return TimeLeft{job->left, slurm::step_time_left(*steps, job->id, step)};
+}
+
+void SlurmCalls::time_left(const std::string& step, std::function<void(TimeLeft)> done) const {
+    asio::co_spawn(loop_, ask_time_left(*this, step),
+                   [done = std::move(done)](std::exception_ptr, std::optional<TimeLeft> left) {
+                       if (left) done(*left);
+                   });
 }
 
 void SlurmCalls::out_of_service(
     const std::vector<std::string>& hosts,
     std::function<void(std::map<std::string, std::string>)> said) const {
     // One call for all hosts: a folded list keeps the command line short for thousands of nodes.
-    call("sinfo -h -N -o '%N %T' -n", slurm::fold_hostlist(hosts),
-         [said = std::move(said)](const Result<std::string>& answer) {
-             if (answer) said(slurm::nodes_out_of_service(*answer));
-         });
+    asio::co_spawn(loop_, ask("sinfo -h -N -o '%N %T' -n", slurm::fold_hostlist(hosts)),
+                   [said = std::move(said)](std::exception_ptr, const Result<std::string>& answer) {
+                       if (answer) said(slurm::nodes_out_of_service(*answer));
+                   });
 }
 
 }  // namespace ddprun::launcher

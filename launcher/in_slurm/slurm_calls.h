@@ -28,9 +28,12 @@ class SlurmCalls {
     SlurmCalls(boost::asio::io_context& loop, slurm::JobId job,
                const std::map<std::string, std::string>& environment);
 
-    // The time until the job's limit; slurm::kNoLimit if it has none. Without an answer `done` is
-    // not called, and the caller goes on with what it knew.
-    void time_left(std::function<void(std::chrono::seconds)> done) const;
+    // The time until the limits of the job and of this step of it; slurm::kNoLimit where there is
+    // none. Without an answer `done` is not called, and the caller goes on with what it knew.
+    struct TimeLeft {
+        std::chrono::seconds job, step;
+    };
+    void time_left(const std::string& step, std::function<void(TimeLeft)> done) const;
     // Which of these hosts are out of service, with Slurm's word for their state ("drained").
     // Without an answer `said` is not called.
     void out_of_service(const std::vector<std::string>& hosts,
@@ -44,11 +47,11 @@ class SlurmCalls {
     boost::asio::awaitable<Result<std::string>> steps(const slurm::ShownJob& job) const;
 
   private:
+    // `argument`: the last word of the command.
     boost::asio::awaitable<Result<std::string>> ask(const std::string& command,
                                                     const std::string& argument) const;
-    // `argument`: the last word of the command.
-    void call(const std::string& command, const std::string& argument,
-              std::function<void(Result<std::string>)> done) const;
+    static boost::asio::awaitable<std::optional<TimeLeft>> ask_time_left(SlurmCalls calls,
+                                                                         std::string step);
 
     boost::asio::io_context& loop_;
     slurm::JobId job_;

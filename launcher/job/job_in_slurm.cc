@@ -18,10 +18,24 @@ JobInSlurm::JobInSlurm(boost::asio::io_context& loop, const JobInput& input, Job
       calls_(loop, input.slurm_job, input.environment),
       first_look_(loop) {}
 
-void JobInSlurm::find_job_end(std::function<void(std::optional<Time>)> done) const {
-    calls_.time_left([done = std::move(done)](std::chrono::seconds left) {
-        done(left == slurm::kNoLimit ? std::nullopt : std::optional(boot_now() + left));
-    });
+// Where a variable has told the end of the job, only the step's limit is news. A step without one
+// gets none later.
+void JobInSlurm::find_job_end(std::function<void(std::optional<Time>)> done) {
+    if (job_end_is_known_) return;
+    const auto& told = input_.plan.job_end;
+    calls_.time_left(input_.plan.slurm_step_id,
+                     [this, told, done = std::move(done)](const SlurmCalls::TimeLeft& left) {
+                         job_end_is_known_ = told && left.step == slurm::kNoLimit;
+                         if (job_end_is_known_) return;
+                         const auto end = [](std::chrono::seconds time) {
+                             return time == slurm::kNoLimit ? kNever : boot_now() + time;
+                         };
+                         const Time job =
+                             told ? boot_now() + (std::chrono::seconds(*told) - day_now())
+                                  : end(left.job);
+                         const Time first = std::min(job, end(left.step));
+                         done(first == kNever ? std::nullopt : std::optional(first));
+                     });
 }
 
 void JobInSlurm::serve(rendezvous::Service& service) {

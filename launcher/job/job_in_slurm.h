@@ -22,9 +22,9 @@ class JobInSlurm {
   public:
     JobInSlurm(boost::asio::io_context& loop, const JobInput& input, JobVoice& voice);
 
-    // Asks when the job's time limit ends it. Empty: it has no limit. Without an answer `done` is
-    // not called.
-    void find_job_end(std::function<void(std::optional<Time>)> done) const;
+    // Asks when a time limit ends it: the job's, or the step's (srun --time) if that comes first.
+    // Empty: it has no limit. Without an answer, or without news, `done` is not called.
+    void find_job_end(std::function<void(std::optional<Time>)> done);
     // Lets the service ask which nodes are out of service, and ask for a requeue.
     void serve(rendezvous::Service& service);
     // Warns, one lease after the start, if the loss of a node would end the step although --nnodes
@@ -44,6 +44,7 @@ class JobInSlurm {
     SlurmCalls calls_;
     boost::asio::steady_timer first_look_;
     bool requeued_ = false;
+    bool job_end_is_known_ = false;  // and does not change
 };
 
 }  // namespace ddprun::launcher

@@ -145,8 +145,8 @@ MaybeError plan_stop(Plan& plan, const Options& options,
     stop.in_slurm = true;
     stop.requeue = options.requeue.value_or(agent::RequeueMode::automatic);
     plan.job_end = allocation->end_time;
-    // Older versions of Slurm do not set the variable. Then squeue is asked.
-    stop.ask_job_end = !plan.job_end;
+    // Older versions of Slurm do not set the variable, and no variable tells the step's limit.
+    stop.ask_job_end = true;
     // A job of one node usually runs on the host of its batch script, and is lost with it.
     plan.end_headless = options.end_headless && plan.limits.max_nodes > 1;
     plan.srun_address = allocation->launch_node_address;

@@ -126,6 +126,19 @@ TEST(AgentMachine, AnEndThatIsToldLaterCountsToo) {
     EXPECT_THAT(s.tick(2.5), Contains(HasSubstr("StopAsked 0 time_limit")));
 }
 
+// The job has an hour, but the step has 20 s, which is told later. Half of them are for
+// training, so the stop is due at 10.
+TEST(AgentMachine, ANearerEndThatIsToldLaterCountsToo) {
+    MachineConfig config;
+    config.stop.first_left = sec(3600);
+    config.stop.job_end = at(3600);
+    Script s(config);
+    s.run();
+    EXPECT_THAT(s.step(1, JobEndKnown{at(20)}), testing::Not(Contains(HasSubstr("StopAsked"))));
+    EXPECT_THAT(s.tick(9.9), testing::Not(Contains(HasSubstr("StopAsked"))));
+    EXPECT_THAT(s.tick(10), Contains(HasSubstr("StopAsked 0 time_limit")));
+}
+
 // The user presses Ctrl-C on one node. The node asks the leader, and the Stop comes back to all
 // nodes. All of them end with the same code, and the node stays a member until all have stopped.
 TEST(AgentMachine, UserSignalGoesByTheLeader) {

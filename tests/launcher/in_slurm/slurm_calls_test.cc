@@ -60,12 +60,16 @@ class SlurmCallsTest : public testing::Test {
         return job ? run(slurm.requeue(*job)) : Result<>(job.error());
     }
     // Slurm's answer; none: it has given none, and the caller keeps what it knows.
-    std::optional<std::chrono::seconds> time_left() {
-        std::optional<std::chrono::seconds> left;
-        calls().time_left([&left](std::chrono::seconds answer) { left = answer; });
+    std::optional<SlurmCalls::TimeLeft> times_left() {
+        std::optional<SlurmCalls::TimeLeft> left;
+        calls().time_left("0", [&left](SlurmCalls::TimeLeft answer) { left = answer; });
         loop_.restart();
         loop_.run();
         return left;
+    }
+    std::optional<std::chrono::seconds> time_left() {
+        const auto left = times_left();
+        return left ? std::optional(left->job) : std::nullopt;
     }
 
     boost::asio::io_context loop_;
@@ -105,8 +109,11 @@ TEST_F(SlurmCallsTest, AnElementIsRequeuedByItself) {
     environment_.insert({{"SLURM_ARRAY_JOB_ID", "8812"}, {"SLURM_ARRAY_TASK_ID", "2"}});
     answer = requeue();
     EXPECT_TRUE(answer) << answer.error().sentence();
-    command("squeue", "[ \"$*\" = '-h -o %A %i %L -j 8812_2' ] && echo 8812 8812_2 1:00");
-    EXPECT_EQ(time_left(), std::chrono::seconds{60});
+    command("squeue",
+            "case \"$*\" in '-h -o %A %i %L -j 8812_2') echo 8812 8812_2 2:00;; "
+            "'-s -h -o %i %l %M -j 8812_2') echo 8812_2.0 1:00 0:10;; *) exit 1;; esac");
+    EXPECT_EQ(times_left()->job, std::chrono::seconds{120});
+    EXPECT_EQ(times_left()->step, std::chrono::seconds{50});
 }
 
 // Nobody knows then whether 8812 is one job or an array, so nothing is changed.
@@ -145,6 +152,14 @@ TEST_F(SlurmCallsTest, ReadsTheTimeLeftWithoutTheUsersFormat) {
 TEST_F(SlurmCallsTest, KnowsAJobWithoutALimit) {
     command("squeue", "echo 8812 8812 UNLIMITED");
     EXPECT_EQ(time_left(), slurm::kNoLimit);
+}
+
+// A limit of the step that is known must not get lost because Slurm does not answer once.
+TEST_F(SlurmCallsTest, BothTimesOrNone) {
+    command("squeue", "[ $1 != -s ] && echo 8812 8812 1:00");
+    EXPECT_EQ(time_left(), std::nullopt);
+    command("squeue", "[ $1 = -s ] || echo 8812 8812 1:00");
+    EXPECT_EQ(times_left()->step, slurm::kNoLimit);
 }
 
 // Slurm's controller is away for a moment. That must not take away an end that is known already.
