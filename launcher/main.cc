@@ -100,6 +100,7 @@ launcher::HostFacts look_at_host(const Environment& environment, const char* cal
         host.temporary_directory = *folder;
     host.fleeting_directory = agent::temporary_parents().front();
     host.working_directory = std::filesystem::current_path(ignored).string();
+    host.script_job = slurm::read_script_job(environment);
     // A dry run makes no random names. It prints a placeholder instead.
     host.random_id = options.dry_run ? launcher::kNotMadeYet : hexadecimal(random_number());
     host.called_as_torchrun = is_torchrun(called_as);

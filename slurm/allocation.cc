@@ -270,4 +270,15 @@ Result<std::optional<Allocation>> read_allocation(const Environment& environment
     return std::optional<Allocation>(std::move(allocation));
 }
 
+std::optional<ScriptJob> read_script_job(const Environment& environment) {
+    Reader reader(environment);
+    if (context_of(environment) != Context::batch || reader.text("ENVIRONMENT") != "BATCH" ||
+        find(environment, "DDPRUN_STOP_FILE"))
+        return std::nullopt;
+    ScriptJob job;
+    job.restart_count = reader.number<int>("SLURM_RESTART_COUNT").value_or(0);
+    job.end_time = reader.number<std::int64_t>("SLURM_JOB_END_TIME");
+    return job;
+}
+
 }  // namespace ddprun::slurm

@@ -83,4 +83,13 @@ struct Allocation {
 // variable and, in a list, the position.
 Result<std::optional<Allocation>> read_allocation(const Environment& environment);
 
+// A batch job whose script has started this process itself, without srun.
+struct ScriptJob {
+    int restart_count = 0;                 // how often Slurm has requeued it
+    std::optional<std::int64_t> end_time;  // as in an Allocation
+};
+// Nothing in any other context. What a worker of a job starts is not the script's, although it may
+// have the variables of the script.
+std::optional<ScriptJob> read_script_job(const Environment& environment);
+
 }  // namespace ddprun::slurm

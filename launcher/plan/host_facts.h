@@ -8,6 +8,7 @@
 
 #include "agent/host/cpu_share.h"
 #include "agent/host/gpu_share.h"
+#include "slurm/allocation.h"
 
 namespace ddprun::launcher {
 
@@ -30,12 +31,13 @@ struct HostFacts {
     // them.
     std::vector<std::string> addresses_outside_step;
     std::string working_directory;
-    std::string temporary_directory = "/tmp";  // for files that stay
-    std::string fleeting_directory = "/tmp";   // for those that go with the job
-    std::string random_id;                     // for a run that nobody named
-    bool called_as_torchrun = false;           // argv[0]: other defaults, see make_plan
-    std::optional<std::string> python_exec;    // not PATH's; without, python3
-    std::string python_in_path;                // where that one lies, for the log
+    std::string temporary_directory = "/tmp";    // for files that stay
+    std::string fleeting_directory = "/tmp";     // for those that go with the job
+    std::optional<slurm::ScriptJob> script_job;  // whose script has started us without srun
+    std::string random_id;                       // for a run that nobody named
+    bool called_as_torchrun = false;             // argv[0]: other defaults, see make_plan
+    std::optional<std::string> python_exec;      // not PATH's; without, python3
+    std::string python_in_path;                  // where that one lies, for the log
     bool omp_num_threads_set = false;
     bool log_at_terminal = false;  // standard error is one
 };

@@ -15,6 +15,9 @@ namespace {
 
 using slurm::Allocation;
 
+// Slurm kills 30 s after SIGTERM by default (KillWait). The stop must be over before that.
+constexpr Duration kFinalStopInSlurm = std::chrono::seconds{25};
+
 // Cluster and job come first even if the user gave a run id, because one run id may stand in many
 // scripts.
 std::string ledger_name(const Plan& plan, const std::optional<Allocation>& allocation) {
@@ -99,8 +102,7 @@ void plan_times(Plan& plan, const Options& options, bool in_step) {
         times.join_timeout = *conf.static_timeout;
     times.last_call = options.last_call.value_or(conf.last_call.value_or(times.last_call));
     times.requeue_wait = options.requeue_wait.value_or(times.requeue_wait);
-    // Slurm kills 30 s after SIGTERM by default (KillWait). The stop must be over before that.
-    if (in_step) plan.grace.final_stop = std::chrono::seconds{25};
+    if (in_step) plan.grace.final_stop = kFinalStopInSlurm;
     if (options.shutdown_timeout)
         plan.grace.final_stop = plan.grace.restart = *options.shutdown_timeout;
 }
@@ -120,9 +122,34 @@ void plan_signals(Plan& plan, const Options& options) {
                                     : options.signal_names;
 }
 
-// Only a Slurm step belongs to a job that can go back into the queue.
+// Slurm's part of the stop: `step` is where the step's times are asked.
+void stop_in_slurm(Plan& plan, const Options& options, std::string step,
+                   std::optional<std::int64_t> end_time) {
+    plan.stop.in_slurm = true;
+    plan.stop.requeue = options.requeue.value_or(agent::RequeueMode::automatic);
+    plan.job_end = end_time;
+    // Older versions of Slurm do not set the variable, and no variable tells the step's limit.
+    plan.stop.ask_job_end = true;
+    plan.slurm_step_id = std::move(step);
+}
+
+// Without srun ddprun leaves the job alone unless the user asks for it: the script may have more to
+// do. A job of several nodes has other scripts or steps, which a requeue would end.
+void plan_stop_without_srun(Plan& plan, const Options& options, const HostFacts& host) {
+    const bool wants = !options.requeue_signals.empty() || options.requeue.has_value();
+    if (!wants || options.requeue == agent::RequeueMode::never || options.check) return;
+    if (host.script_job && plan.limits.max_nodes == 1) {
+        plan.slurm_restart_count = host.script_job->restart_count;
+        plan.grace.final_stop = options.shutdown_timeout.value_or(kFinalStopInSlurm);
+        return stop_in_slurm(plan, options, "batch", host.script_job->end_time);
+    }
+    plan.warnings.push_back(
+        "--requeue and --requeue-signal requeue nothing here: ddprun was started neither by srun "
+        "nor by the batch script of a job of one node; requeue the job when ddprun exits with 75");
+}
+
 MaybeError plan_stop(Plan& plan, const Options& options,
-                     const std::optional<Allocation>& allocation) {
+                     const std::optional<Allocation>& allocation, const HostFacts& host) {
     agent::StopOptions& stop = plan.stop;
     stop.before = options.stop_before;
     stop.worker_signal = options.stop_signal;
@@ -141,16 +168,14 @@ MaybeError plan_stop(Plan& plan, const Options& options,
         if (std::ranges::find(plan.signals, number) == plan.signals.end())
             plan.signals.push_back(number);
     }
-    if (!allocation) return std::nullopt;
-    stop.in_slurm = true;
-    stop.requeue = options.requeue.value_or(agent::RequeueMode::automatic);
-    plan.job_end = allocation->end_time;
-    // Older versions of Slurm do not set the variable, and no variable tells the step's limit.
-    stop.ask_job_end = true;
+    if (!allocation) {
+        plan_stop_without_srun(plan, options, host);
+        return std::nullopt;
+    }
+    stop_in_slurm(plan, options, allocation->step_id, allocation->end_time);
     // A job of one node usually runs on the host of its batch script, and is lost with it.
     plan.end_headless = options.end_headless && plan.limits.max_nodes > 1;
     plan.srun_address = allocation->launch_node_address;
-    plan.slurm_step_id = allocation->step_id;
     return std::nullopt;
 }
 
@@ -197,7 +222,7 @@ Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& 
     // After the slots and the role, which it reads (plan_output.h).
     plan_output(plan, options, host);
     plan_signals(plan, options);
-    if (auto error = plan_stop(plan, options, allocation)) return *error;
+    if (auto error = plan_stop(plan, options, allocation, host)) return *error;
     plan.store_allow = options.store_allow;
     plan.store_limits = options.store_limits;
     return plan;

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The time limit of a step (srun --time), on a real Slurm cluster of two hosts.
+# Time limits and requeues that are not those of a whole job with srun, on a real Slurm cluster of two hosts: the limit of a
+# step (srun --time), and a batch script that starts ddprun by itself.
 source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun
 
@@ -27,6 +28,7 @@ is_requeued() { [[ $(restarts "$1") == 1 ]]; }
 expect_requeued() { wait_until "${2:-20}" is_requeued "$1" || fail "$1 is not requeued: $(login scontrol show job -o "$1")"; }
 told() { grep -qs "\"reason\":\"$1\"" "$at/told"; }
 
+# Slurm's limits are whole minutes, so these two wait beside each other.
 step_limit() {
     say "the limit of a step is seen in advance, and the job is requeued"
     submit step -N2 --ntasks-per-node=1 --time=30 <<'JOB'
@@ -40,5 +42,45 @@ JOB
     expect_in "$at.err" "job $job is requeued"
     login scancel "$job"
 }
-step_limit
+script_limit() {
+    say "a batch script without srun: the job's limit is seen in advance, in an array for this element only"
+    submit script --array=0-1 -N1 --ntasks=2 --time=30 <<'JOB'
+[[ $SLURM_JOB_ID != "$SLURM_ARRAY_JOB_ID" ]] || scontrol update jobid="${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" timelimit=1
+env -uSLURM_JOB_END_TIME "$run" --nproc-per-node=2 --lease=2 --stop-before=45 --requeue=auto --no-python "$does"
+JOB
+    expect_run
+    expect_requeued "${job}_1" 50
+    told time_limit || fail "told: $(cat "$at/told")"
+    expect_in "$at.err" "job ${job}_1 is requeued"
+    [[ $(restarts "${job}_0") == 0 ]] || fail "the brother was requeued, too"
+    login scancel "$job"
+}
+by_signal() {
+    say "a batch script without srun: a signal to the script"
+    submit signal -N1 --ntasks=1 --time=30 <<'JOB'
+exec "$run" --nproc-per-node=1 --requeue-signal=USR1 --no-python "$does"
+JOB
+    expect_run
+    login scancel --batch --signal=USR1 "$job"
+    expect_requeued "$job"
+    told named_signal || fail "told: $(cat "$at/told")"
+    expect_in "$at.err" "job $job is requeued"
+    expect_not_in "$at.err" 'requeue nothing here'
+    login scancel "$job"
+}
+left_alone() {
+    say "without these options the job is left alone, and in salloc a warning says that nothing is requeued"
+    submit alone -N1 --ntasks=1 --time=30 <<'JOB'
+exec "$run" --nproc-per-node=1 --signals-to-handle=SIGUSR1 --stop-signal=TERM --no-python "$does"
+JOB
+    expect_run
+    login scancel --batch --signal=USR1 "$job"
+    ended() { [[ $(login scontrol show job -o "$job") =~ JobState=(FAILED|COMPLETED) ]]; }
+    wait_until 20 ended || fail "job $job does not end"
+    is_requeued "$job" && fail "it was requeued"
+    login salloc -N1 -n1 "$ddprun" --standalone --nproc-per-node=1 --requeue=always --no-python true >"$work/salloc.out" \
+        2>"$work/salloc.err" || fail "salloc"
+    expect_in "$work/salloc.err" 'requeue nothing here'
+}
+side_by_side step_limit script_limit by_signal left_alone
 wait_until 30 none_queued || fail "left: $(login squeue)"

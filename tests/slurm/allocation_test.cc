@@ -177,5 +177,29 @@ TEST(Allocation, NamesTheVariable) {
     }
 }
 
+// A script that has called no srun: only there a ddprun may requeue the job without a step. Since
+// Slurm 26.05 a script has the reserved step id -5.
+TEST(ScriptJob, IsThatOfABatchScriptAlone) {
+    const Environment script{{"SLURM_JOB_ID", "1001"},
+                             {"SLURMD_NODENAME", "n1"},
+                             {"ENVIRONMENT", "BATCH"},
+                             {"SLURM_RESTART_COUNT", "2"},
+                             {"SLURM_JOB_END_TIME", "1800000000"}};
+    const auto job = read_script_job(script);
+    ASSERT_TRUE(job);
+    EXPECT_EQ(job->restart_count, 2);
+    EXPECT_EQ(job->end_time, 1'800'000'000);
+    for (const auto& [name, value, is] :
+         {std::tuple("SLURM_STEP_ID", "-5", true), std::tuple("SLURM_STEP_ID", "0", false),
+          std::tuple("ENVIRONMENT", "", false), std::tuple("SLURM_JOB_ID", "", false),
+          std::tuple("SLURMD_NODENAME", "", false),
+          // A worker of a step: its step id is removed.
+          std::tuple("DDPRUN_STOP_FILE", "/tmp/ddprun/stop", false)}) {
+        Environment other = script;
+        other[name] = value;
+        EXPECT_EQ(read_script_job(other).has_value(), is) << name << "=" << value;
+    }
+}
+
 }  // namespace
 }  // namespace ddprun::slurm

@@ -377,6 +377,34 @@ TEST(Plan, StopAndRequeue) {
     EXPECT_FALSE(alone->end_headless);
 }
 
+// The script of a batch job of one node starts ddprun without srun. Its options ask for the
+// requeue; without them ddprun leaves the script's job alone. Where it can requeue nothing, it says
+// so.
+TEST(Plan, ABatchScriptWithoutSrunIsRequeuedIfItsOptionsSaySo) {
+    HostFacts in_script = host(8, 0);
+    in_script.script_job = slurm::ScriptJob{.restart_count = 3, .end_time = 1'800'000'000};
+    for (const char* option : {"--requeue-signal=USR1", "--requeue=always", "--requeue=auto"}) {
+        const auto asked = plan({option}, {}, in_script);
+        ASSERT_TRUE(asked) << option;
+        EXPECT_TRUE(asked->stop.in_slurm && asked->stop.ask_job_end) << option;
+        EXPECT_NE(asked->stop.requeue, agent::RequeueMode::never) << option;
+        EXPECT_EQ(asked->job_end, 1'800'000'000);
+        EXPECT_EQ(asked->slurm_step_id, "batch");
+        EXPECT_EQ(asked->slurm_restart_count, 3);
+        EXPECT_EQ(asked->grace.final_stop, std::chrono::seconds(25)) << "Slurm's KillWait is 30 s";
+        EXPECT_THAT(asked->warnings, IsEmpty());
+        EXPECT_THAT(plan({option})->warnings, ElementsAre(HasSubstr("requeue nothing here")));
+    }
+    for (const auto& words : std::vector<std::vector<std::string>>{{}, {"--requeue=never"}}) {
+        EXPECT_FALSE(plan(words, {}, in_script)->stop.in_slurm);
+        EXPECT_THAT(plan(words, {}, in_script)->warnings, IsEmpty());
+    }
+    const auto two =
+        plan({"--nnodes=2", "--rdzv-endpoint=n1:1", "--requeue=always"}, {}, in_script);
+    EXPECT_FALSE(two->stop.in_slurm) << "a requeue would end what runs on the other node";
+    EXPECT_THAT(two->warnings, testing::Contains(HasSubstr("requeue nothing here")));
+}
+
 // torchrun reads the key `timeout` with its static rendezvous only.
 TEST(Plan, StaticTimeout) {
     EXPECT_EQ(plan({"--rdzv-conf=timeout=60"})->limits.times.join_timeout, milliseconds(60'000));
