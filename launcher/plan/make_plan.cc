@@ -24,7 +24,8 @@ std::string ledger_name(const Plan& plan, const std::optional<Allocation>& alloc
     if (!allocation) return plan.run_id;
     const std::string job =
         (allocation->cluster.empty() ? "" : allocation->cluster + ".") + allocation->job_id;
-    return plan.run_id.starts_with(job) ? plan.run_id : job + "." + plan.run_id;
+    const bool has_job = plan.run_id == job || plan.run_id.starts_with(job + ".");
+    return has_job ? plan.run_id : job + "." + plan.run_id;
 }
 
 // A job of one node needs a ledger only for the next allocation of the same job, which must not

@@ -170,6 +170,14 @@ TEST(Plan, LedgerOfAJob) {
         plan({"--nnodes=2", "--rdzv-endpoint=h", "--rdzv-id=../a b", "--ledger=directory:/l/"})
             ->ledger.place.path,
         "/l/%2E.%2Fa%20b");
+    // Steps of one node that meet elsewhere: the user's id may begin like the job's.
+    const std::vector<std::string> meets{"--nnodes=2", "--rdzv-endpoint=h", "--ledger=/l"};
+    const auto place_of_ledger = [&meets](std::vector<std::string> words) {
+        words.insert(words.end(), meets.begin(), meets.end());
+        return plan(words, step(1))->ledger.place.path;
+    };
+    EXPECT_EQ(place_of_ledger({}), "/l/lab.8812");
+    EXPECT_EQ(place_of_ledger({"--rdzv-id=lab.88129"}), "/l/lab.8812.lab.88129");
     EXPECT_EQ(plan({"--nnodes=2", "--rdzv-endpoint=h", "--rdzv-id=r", "--ledger=etcd:h:1"})
                   ->ledger.place.path,
               "ddprun/r");
