@@ -10,6 +10,15 @@
 #include "slurm/time_left.h"
 
 namespace ddprun::launcher {
+namespace {
+
+constexpr Duration kEndless = Duration::max();
+
+Duration time_until(std::chrono::seconds limit) {
+    return limit == slurm::kNoLimit ? kEndless : Duration(limit);
+}
+
+}  // namespace
 
 JobInSlurm::JobInSlurm(boost::asio::io_context& loop, const JobInput& input, JobVoice& voice)
     : loop_(loop),
@@ -22,20 +31,22 @@ JobInSlurm::JobInSlurm(boost::asio::io_context& loop, const JobInput& input, Job
 // gets none later.
 void JobInSlurm::find_job_end(std::function<void(std::optional<Time>)> done) {
     if (job_end_is_known_) return;
-    const auto& told = input_.plan.job_end;
     calls_.time_left(input_.plan.slurm_step_id,
-                     [this, told, done = std::move(done)](const SlurmCalls::TimeLeft& left) {
-                         job_end_is_known_ = told && left.step == slurm::kNoLimit;
-                         if (job_end_is_known_) return;
-                         const auto end = [](std::chrono::seconds time) {
-                             return time == slurm::kNoLimit ? kNever : boot_now() + time;
-                         };
-                         const Time job =
-                             told ? boot_now() + (std::chrono::seconds(*told) - day_now())
-                                  : end(left.job);
-                         const Time first = std::min(job, end(left.step));
-                         done(first == kNever ? std::nullopt : std::optional(first));
+                     [this, done = std::move(done)](const SlurmCalls::TimeLeft& left) {
+                         job_end_is_known_ = input_.plan.job_end && left.step == slurm::kNoLimit;
+                         if (!job_end_is_known_) done(nearer_end(left));
                      });
+}
+
+std::optional<Time> JobInSlurm::nearer_end(const SlurmCalls::TimeLeft& left) {
+    const auto& told = input_.plan.job_end;
+    const Duration job = told ? std::chrono::seconds(*told) - day_now() : time_until(left.job);
+    const Duration step = time_until(left.step);
+    if (step < job && !std::exchange(step_limit_is_told_, true))
+        voice_.say(Note::Level::info, "the step's time limit (srun --time) is " + to_text(step) +
+                                          " away and comes before that of the job");
+    const Duration first = std::min(job, step);
+    return first == kEndless ? std::nullopt : std::optional(boot_now() + first);
 }
 
 void JobInSlurm::serve(rendezvous::Service& service) {

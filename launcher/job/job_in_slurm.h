@@ -37,6 +37,7 @@ class JobInSlurm {
 
   private:
     boost::asio::awaitable<void> requeue();
+    std::optional<Time> nearer_end(const SlurmCalls::TimeLeft& left);
 
     boost::asio::io_context& loop_;
     const JobInput& input_;
@@ -45,6 +46,7 @@ class JobInSlurm {
     boost::asio::steady_timer first_look_;
     bool requeued_ = false;
     bool job_end_is_known_ = false;  // and does not change
+    bool step_limit_is_told_ = false;
 };
 
 }  // namespace ddprun::launcher

@@ -38,6 +38,7 @@ JOB
     expect_run
     expect_requeued "$job" 50
     told time_limit || fail "told: $(cat "$at/told")"
+    expect_in "$at.err" "the step's time limit \(srun --time\) is .* away and comes before that of the job"
     expect_in "$at.err" "the time limit is 4.* s away"
     expect_in "$at.err" "job $job is requeued"
     login scancel "$job"
