@@ -217,10 +217,6 @@ namespace {
 // Not to wait: something else than a file may have the name, and a pipe would wait for its writer.
 constexpr int kRead = O_RDONLY | O_NONBLOCK;
 
-// Manifests and records are far smaller, also those of a snapshot of many terabytes. Something else
-// may be larger than the memory.
-constexpr std::uint64_t kMostText = std::uint64_t{1} << 30;
-
 // The size of a plain file that was opened for reading; -1: the open has failed.
 Result<std::uint64_t> size_of_open(int file, const std::string& path) {
     if (file < 0) return system_error("cannot open", path, errno);
@@ -238,27 +234,41 @@ Result<std::uint64_t> size_of_file(const std::string& path) {
     return size_of_open(Descriptor(path, kRead).get(), path);
 }
 
-namespace {
-
-Result<MappedFile> mapped(const std::string& path, int (PageBuffer::*map)(int, std::size_t)) {
-    MappedFile made{UniqueFd(::open(path.c_str(), kRead | O_CLOEXEC)), {}};
-    auto bytes = size_of_open(made.file.get(), path);
+Result<ReadableFile> ReadableFile::open(const std::string& path) {
+    UniqueFd file(::open(path.c_str(), kRead | O_CLOEXEC));
+    auto bytes = size_of_open(file.get(), path);
     if (!bytes) return bytes.error();
-    const int problem = (made.pages.*map)(made.file.get(), static_cast<std::size_t>(*bytes));
-    if (problem) return system_error("cannot read", path, problem);
-    return made;
+    return ReadableFile(std::move(file), path, *bytes);
 }
 
-}  // namespace
+void ReadableFile::read_ahead() const {
+    (void)::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_WILLNEED);
+}
+
+Result<void> ReadableFile::read(std::uint64_t offset, std::span<std::byte> to) const {
+    while (!to.empty()) {
+        const ssize_t got = ::pread(file_.get(), to.data(), to.size(), static_cast<off_t>(offset));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return system_error("cannot read", path_, errno);
+        if (got == 0)
+            return Error(ErrorCode::unavailable, "cannot read " + path_ + " beyond its byte " +
+                                                     std::to_string(offset) +
+                                                     ": it has become shorter");
+        offset += static_cast<std::uint64_t>(got);
+        to = to.subspan(static_cast<std::size_t>(got));
+    }
+    return {};
+}
 
 Result<PageBuffer> read_pages(const std::string& path) {
-    auto made = mapped(path, &PageBuffer::map);
-    if (!made) return made.error();
-    return std::move(made->pages);
-}
-
-Result<MappedFile> map_file(const std::string& path) {
-    return mapped(path, &PageBuffer::map_lazily);
+    const auto file = ReadableFile::open(path);
+    if (!file) return file.error();
+    file->read_ahead();
+    PageBuffer pages;
+    if (auto done = pages.reserve(static_cast<std::size_t>(file->bytes())); !done)
+        return done.error();
+    if (auto done = file->read(0, pages.bytes()); !done) return done.error();
+    return pages;
 }
 
 Result<void> write_durably(const std::string& path, const std::string& text, Old old) {

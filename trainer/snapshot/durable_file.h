@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -41,21 +42,34 @@ Result<void> write_durably(const std::string& path, const PageBuffer& buffer,
 // crash.
 Result<void> make_first(const std::string& path);
 
-// A whole file, mapped into memory; see PageBuffer::map.
-Result<PageBuffer> read_pages(const std::string& path);
+// A file that is open for reading.
+class ReadableFile {
+  public:
+    static Result<ReadableFile> open(const std::string& path);
+    std::uint64_t bytes() const { return bytes_; }  // when it was opened
+    // Reads exactly these bytes. The error is unavailable, also if the file has become shorter.
+    Result<void> read(std::uint64_t offset, std::span<std::byte> to) const;
+    // Asks the kernel to begin reading the whole file.
+    void read_ahead() const;
 
-// The same without reading it; see PageBuffer::map_lazily. It stays open.
-struct MappedFile {
-    UniqueFd file;
-    PageBuffer pages;
+  private:
+    ReadableFile(UniqueFd file, std::string path, std::uint64_t bytes)
+        : file_(std::move(file)), path_(std::move(path)), bytes_(bytes) {}
+    UniqueFd file_;
+    std::string path_;
+    std::uint64_t bytes_;
 };
-Result<MappedFile> map_file(const std::string& path);
+
+// A whole file in memory.
+Result<PageBuffer> read_pages(const std::string& path);
 
 // How many bytes a file has. It is opened for that: over a network an open asks the server, and a
 // look by name may answer from an old list.
 Result<std::uint64_t> size_of_file(const std::string& path);
 
-// A whole file as text.
+// A whole file as text, of at most kMostText bytes. Manifests and records are far smaller, also those
+// of a snapshot of many terabytes. Something else may be larger than the memory.
+inline constexpr std::uint64_t kMostText = std::uint64_t{1} << 30;
 Result<std::string> read_text(const std::string& path);
 
 // After this, names that were added to the folder or removed from it survive a crash.

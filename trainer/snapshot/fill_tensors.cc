@@ -2,6 +2,7 @@
 #include "trainer/snapshot/fill_tensors.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -142,8 +143,16 @@ Result<void> fill_tensors(const std::string& snapshot, const std::vector<TensorV
         return usage_error(snapshot + " has " + names_of(rest) +
                            ", which this program does not have; is it a snapshot of another "
                            "model? To load a part of it, use Rest::ignored");
+    // File by file, whatever the order of the program's list.
+    std::vector<const Tensor*> order;
+    for (const auto& tensor : tensors) order.push_back(&tensor);
+    std::sort(order.begin(), order.end(), [&](const Tensor* a, const Tensor* b) {
+        const auto at = [&](const Tensor* t) { return saved->at(t->name).views[0]->data.data(); };
+        return std::less<>()(at(a), at(b));
+    });
     std::vector<std::byte> on_host;  // for memory that only options.copy can reach
-    for (const auto& tensor : tensors) {
+    for (const Tensor* next : order) {
+        const Tensor& tensor = *next;
         std::byte* to = tensor.data.data();
         if (options.copy) {
             on_host.resize(tensor.data.size());

@@ -6,6 +6,7 @@
 #include "trainer/snapshot/durable_file.h"
 #include "trainer/snapshot/fill_tensors.h"
 #include "trainer/snapshot/part_reader.h"
+#include "trainer/snapshot/resume_meeting.h"
 
 namespace ddprun::trainer {
 namespace {
@@ -34,8 +35,10 @@ Result<Files> open_files(const std::string& folder, const Manifest& manifest) {
 // not the program wrong.
 Error reason_of(const Error& error, Files& files) {
     if (error.code() != ErrorCode::usage) return error;
-    for (auto& reader : files.readers)
+    for (auto& reader : files.readers) {
         if (auto whole = reader.check_all(); !whole) return whole.error();
+        reader.rest();
+    }
     return error;
 }
 
@@ -48,16 +51,39 @@ Result<LoadedSlices> load_slices(const std::string& folder, const SnapshotName& 
     LoadedSlices loaded{std::move(*manifest)};
     auto files = open_files(folder, loaded.manifest);
     if (!files) return files.error();
+    auto last = files->readers.end();
     const auto gather = [&](std::byte* to, std::span<const std::byte> from) -> Result<void> {
         if (from.empty()) return {};
         const auto reader =
             std::find_if(files->readers.begin(), files->readers.end(),
                          [&](const PartReader& file) { return file.has(from.data()); });
+        if (last != reader && last != files->readers.end()) last->rest();
+        last = reader;
         return reader->copy(to, from);
     };
     auto done = fill_tensors("snapshot " + name.stem(), files->tensors, tensors, options, gather);
     if (!done) return reason_of(done.error(), *files);
     for (const auto& reader : files->readers) loaded.bytes_read += reader.bytes_read();
+    return loaded;
+}
+
+Result<std::optional<LoadedSlices>> resume_into(const Context& context, Store& store,
+                                                SnapshotFolder& folder,
+                                                const std::vector<Tensor>& tensors,
+                                                std::chrono::milliseconds timeout,
+                                                const LoadOptions& options) {
+    std::optional<LoadedSlices> loaded;
+    const auto load = [&](const Candidate& candidate) -> Result<void> {
+        auto made = load_slices(candidate.from_base ? folder.base() : folder.folder(),
+                                candidate.name, tensors, options);
+        if (!made) return made.error();
+        made->from_base = candidate.from_base;
+        loaded = std::move(*made);
+        return {};
+    };
+    const auto taken = resume_together(context, store, folder, "resume_into", timeout, load);
+    if (!taken) return taken.error();
+    if (!*taken) loaded.reset();
     return loaded;
 }
 

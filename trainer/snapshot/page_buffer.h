@@ -1,6 +1,5 @@
 // PageBuffer: memory in whole pages that the kernel has already provided. So the first copy into it
-// is as fast as a later one, and a file can be written from it with O_DIRECT. It can also hold the
-// pages of a file, without a copy.
+// is as fast as a later one, and a file can be written from it with O_DIRECT.
 //
 // Movable. Thread: one at a time.
 #pragma once
@@ -35,15 +34,14 @@ class PageBuffer {
     // is lost. Errors: unavailable.
     Result<void> resize(std::size_t bytes);
 
-    // Maps the first `bytes` of an open file, privately for this process, and reads them. The file
-    // must not become shorter while it is mapped: touching a missing page ends the process by
-    // SIGBUS. Snapshots are replaced, never changed. Returns 0 or errno.
-    int map(int file, std::size_t bytes);
-
-    // The same without reading: pages come when they are touched, or asked for by read_ahead().
-    int map_lazily(int file, std::size_t bytes);
-    // Reads these bytes of a mapped file now, in one go.
-    void read_ahead(std::size_t offset, std::size_t bytes);
+    // Makes room for `bytes` whose pages the kernel provides at the first write to each: for content
+    // that is read from a file. What was in the buffer is lost. Errors: unavailable.
+    Result<void> reserve(std::size_t bytes);
+    // After reserve(), where all of it will be written: with large pages, if the kernel has some. The
+    // first write to a small one costs as much as three copies of it.
+    void use_large_pages();
+    // Gives the pages back. The addresses stay, and read as zeros.
+    void give_back();
 
     std::span<std::byte> bytes() { return {data_, bytes_}; }
     std::span<const std::byte> bytes() const { return {data_, bytes_}; }

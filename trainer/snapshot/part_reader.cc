@@ -1,10 +1,7 @@
-// Maps a file, and reads and compares the blocks that are asked for.
+// Reads and compares the blocks that are asked for.
 #include "trainer/snapshot/part_reader.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 namespace ddprun::trainer {
@@ -16,20 +13,22 @@ constexpr std::size_t kPiece = std::size_t{128} << 10;
 
 }  // namespace
 
-PartReader::PartReader(const SnapshotFile& file, MappedFile mapped)
+PartReader::PartReader(const SnapshotFile& file, ReadableFile open, PageBuffer pages)
     : file_(&file),
-      open_(std::move(mapped.file)),
-      pages_(std::move(mapped.pages)),
+      open_(std::move(open)),
+      pages_(std::move(pages)),
       checked_(file.blocks.empty() ? 1 : file.blocks.size()) {}
 
 Result<PartReader> PartReader::open(const std::string& folder, const SnapshotFile& file) {
-    auto mapped = map_file(folder + "/" + file.name);
-    if (!mapped) return mapped.error();
-    if (const std::size_t bytes = mapped->pages.bytes().size(); bytes != file.bytes)
-        return Error(ErrorCode::malformed, file.name + " has " + std::to_string(bytes) +
+    auto open = ReadableFile::open(folder + "/" + file.name);
+    if (!open) return open.error();
+    if (open->bytes() != file.bytes)
+        return Error(ErrorCode::malformed, file.name + " has " + std::to_string(open->bytes()) +
                                                " bytes, the manifest says " +
                                                std::to_string(file.bytes));
-    return PartReader(file, std::move(*mapped));
+    PageBuffer pages;
+    if (auto done = pages.reserve(static_cast<std::size_t>(file.bytes)); !done) return done.error();
+    return PartReader(file, std::move(*open), std::move(pages));
 }
 
 std::size_t PartReader::block_bytes() const {
@@ -45,10 +44,7 @@ Result<void> PartReader::check(std::size_t begin, std::size_t end) {
     const std::size_t size = block_bytes();
     for (std::size_t block = begin / size; block * size < end; ++block) {
         if (checked_[block]) continue;
-        pages_.read_ahead(block * size, bytes_of(block));
-        const std::span<const std::byte> all = pages_.bytes();
-        const auto own = checksum_of(all.subspan(block * size, bytes_of(block)));
-        if (auto good = compare(block, own); !good) return good;
+        if (auto good = read_block(pages_.bytes().data() + block * size, block); !good) return good;
         checked_[block] = true;
     }
     return {};
@@ -65,35 +61,35 @@ Result<void> PartReader::compare(std::size_t block, const std::string& checksum)
     return {};
 }
 
-// By read(2) into its place: a page of a mapped file that is touched for the first time costs more.
 // In pieces, so that the checksum finds them in the core's own cache.
 Result<void> PartReader::read_block(std::byte* to, std::size_t block) {
     const std::size_t first = block * block_bytes(), count = bytes_of(block);
     Checksum checksum;
     for (std::size_t done = 0; done < count;) {
-        const ssize_t got = ::pread(open_.get(), to + done, std::min(count - done, kPiece),
-                                    static_cast<off_t>(first + done));
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0)
-            return Error(ErrorCode::unavailable,
-                         "cannot read " + file_->name + ": " +
-                             (got < 0 ? std::strerror(errno) : "it has become shorter"));
-        checksum.add({to + done, static_cast<std::size_t>(got)});
-        done += static_cast<std::size_t>(got);
+        const std::span piece(to + done, std::min(count - done, kPiece));
+        if (auto read = open_.read(first + done, piece); !read) return read;
+        checksum.add(piece);
+        done += piece.size();
     }
     return compare(block, checksum.text());
 }
 
 Result<Safetensors> PartReader::header() {
-    std::span<const std::byte> file = pages_.bytes();
-    if (!file_->blocks.empty()) {
-        // The length first, then what it says.
-        if (auto good = check(0, std::min<std::size_t>(file.size(), 8)); !good) return good.error();
-        const auto bytes = header_bytes(file);
-        if (auto good = check(0, std::min<std::uint64_t>(bytes, file.size())); !good)
-            return good.error();
-    }
+    const std::span<std::byte> file = pages_.bytes();
+    const auto have = [&](std::uint64_t bytes) {
+        const auto begin = file.first(std::min<std::uint64_t>(bytes, file.size()));
+        return file_->blocks.empty() ? open_.read(0, begin) : check(0, begin.size());
+    };
+    // The length first, then what it says.
+    if (auto good = have(8); !good) return good.error();
+    if (auto good = have(header_bytes(file)); !good) return good.error();
     return parse_safetensors(file);
+}
+
+void PartReader::rest() {
+    if (!file_->blocks.empty()) return;
+    pages_.give_back();
+    checked_.assign(1, false);
 }
 
 // Block by block: what was just compared is still in the cache when it is copied.

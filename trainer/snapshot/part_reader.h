@@ -1,5 +1,6 @@
 // PartReader: a file of a snapshot of which only parts are read. Each block is compared with its
-// checksum before a byte of it is used. A file without checksums of blocks is one block.
+// checksum before a byte of it is used. A file without checksums of blocks is one block. The file is
+// read, never mapped: a disk that fails gives an error.
 //
 // Movable. Thread: one. Errors: unavailable, not_found; malformed, for a file that is not what the
 // manifest says.
@@ -33,11 +34,15 @@ class PartReader {
     // Compares the whole file.
     Result<void> check_all() { return check(0, pages_.bytes().size()); }
 
+    // The next copy() will be from another file. A file of one block gives its memory back: it was
+    // read as a whole for the sake of its checksum.
+    void rest();
+
     // How many bytes were read and compared.
     std::uint64_t bytes_read() const { return bytes_read_; }
 
   private:
-    PartReader(const SnapshotFile& file, MappedFile mapped);
+    PartReader(const SnapshotFile& file, ReadableFile open, PageBuffer pages);
     Result<void> check(std::size_t begin, std::size_t end);
     Result<void> read_block(std::byte* to, std::size_t block);
     Result<void> compare(std::size_t block, const std::string& checksum);
@@ -45,8 +50,8 @@ class PartReader {
     std::size_t block_bytes() const;
 
     const SnapshotFile* file_;
-    UniqueFd open_;
-    PageBuffer pages_;           // of the same file
+    ReadableFile open_;
+    PageBuffer pages_;           // a place for each byte of the file; only some are read
     std::vector<bool> checked_;  // one for each block of pages_
     std::uint64_t bytes_read_ = 0;
 };

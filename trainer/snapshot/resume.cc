@@ -1,7 +1,7 @@
-// Which snapshot a job resumes from: the choice among the snapshots of a folder, and how all ranks
-// learn of it.
+// Which snapshot a job resumes from: the choice among the snapshots of a folder.
 #include <limits>
 
+#include "trainer/snapshot/resume_meeting.h"
 #include "trainer/snapshot/snapshot.h"
 
 namespace ddprun::trainer {
@@ -91,47 +91,21 @@ Result<Snapshot> SnapshotFolder::load_from_base(const SnapshotName& name) const 
     return snapshot;
 }
 
-namespace {
-
-// Rank 0's choice as a word in the store: a manifest's file name, the same after "base ", "none",
-// or "error <sentence>".
-constexpr std::string_view kBase = "base ";
-
-std::string describe_choice(const Result<std::optional<Snapshot>>& chosen) {
-    if (!chosen) return "error " + chosen.error().sentence();
-    if (!*chosen) return "none";
-    return ((*chosen)->from_base ? std::string(kBase) : "") + (*chosen)->manifest.name.manifest();
-}
-
-}  // namespace
-
 Result<std::optional<Snapshot>> resume(const Context& context, Store& store, SnapshotFolder& folder,
                                        std::chrono::milliseconds timeout) {
-    // A job may resume from several folders: each choice has a key of its own.
-    auto number = next_of_kind(store, "resume", context.rank);
-    if (!number) return number.error();
-    const std::string key = "resume/" + std::to_string(*number);
-    if (context.is_first()) {
-        // An error is published too. The other ranks would otherwise wait for their whole timeout.
-        auto chosen = folder.load_newest();
-        if (auto done = store.set(key, describe_choice(chosen)); !done) return done.error();
-        return chosen;
-    }
-    auto word = store.get(key, timeout);
-    if (!word) return word.error();
-    if (*word == "none") return std::optional<Snapshot>();
-    const bool from_base = word->starts_with(kBase);
-    auto name = parse_manifest_name(word->substr(from_base ? kBase.size() : 0));
-    if (!name) return Error(ErrorCode::unavailable, "rank 0 could not choose a snapshot: " + *word);
-    // By name and not "the newest": a writer may have completed a newer one by now.
-    auto snapshot = from_base ? folder.load_from_base(*name) : folder.load(*name);
-    if (!snapshot) {
-        return Error(ErrorCode::unavailable,
-                     "rank " + std::to_string(context.rank.value) + " cannot load " + *word +
-                         ", which rank 0 chose: " + snapshot.error().sentence() +
-                         "; is the folder shared by all nodes?");
-    }
-    return std::optional<Snapshot>(std::move(*snapshot));
+    std::optional<Snapshot> loaded;
+    const auto load = [&](const Candidate& candidate) -> Result<void> {
+        loaded.reset();  // before the next one is read: memory for one is enough
+        auto made = candidate.from_base ? folder.load_from_base(candidate.name)
+                                        : folder.load(candidate.name);
+        if (!made) return made.error();
+        loaded = std::move(*made);
+        return {};
+    };
+    const auto taken = resume_together(context, store, folder, "resume", timeout, load);
+    if (!taken) return taken.error();
+    if (!*taken) loaded.reset();
+    return loaded;
 }
 
 }  // namespace ddprun::trainer

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "base/count_text.h"
 #include "trainer/snapshot/savable.h"
 
 namespace ddprun::trainer {
@@ -188,6 +189,12 @@ Result<std::string> safetensors_head(const std::vector<TensorView>& tensors,
         offset += tensor.data.size();
     }
     std::string text = header.dump();
+    if (text.size() > kLongestHeader - kPage)
+        return usage_error("the names and shapes of " + count_text(tensors.size(), "tensor") +
+                           " need " + std::to_string(text.size()) +
+                           " bytes in the header of a file, and readers take at most " +
+                           std::to_string(kLongestHeader - kPage) +
+                           "; give them shorter names, or save fewer tensors");
     // Length and header together fill whole pages.
     const std::size_t whole = (text.size() + 8 + kPage - 1) / kPage * kPage;
     text.resize(whole - 8, ' ');

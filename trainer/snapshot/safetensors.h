@@ -30,7 +30,7 @@
 namespace ddprun::trainer {
 
 // Everything before the data: length and header. The data must follow in the order of data_order().
-// Errors: those of check_savable() (savable.h).
+// Errors: those of check_savable() (savable.h); usage, for a header that no reader would take.
 Result<std::string> safetensors_head(const std::vector<TensorView>& tensors,
                                      const Metadata& metadata);
 

@@ -66,17 +66,32 @@ Result<void> keep_slices(PageBuffer& file, const std::vector<SliceEntry>& slices
 
 namespace {
 
-// The size first: it finds a file that was cut short without reading it, and gives the better
-// message.
-Result<Safetensors> check_file(const SnapshotFile& file, const PageBuffer& content) {
-    if (content.bytes().size() != file.bytes) {
-        return Error(ErrorCode::malformed,
-                     file.name + " has " + std::to_string(content.bytes().size()) +
-                         " bytes, the manifest says " + std::to_string(file.bytes));
+// Reads a file of a snapshot and compares it. The size first: it finds a file that was cut short
+// without reading it, and gives the better message. `to`: its content, or null, if only the
+// comparison is wanted. In pieces, so that the checksum finds them in the core's own cache.
+Result<void> read_checked(const std::string& path, const SnapshotFile& file, PageBuffer* to) {
+    constexpr std::size_t kPiece = std::size_t{256} << 10;
+    const auto open = ReadableFile::open(path);
+    if (!open) return open.error();
+    if (open->bytes() != file.bytes)
+        return Error(ErrorCode::malformed, file.name + " has " + std::to_string(open->bytes()) +
+                                               " bytes, the manifest says " +
+                                               std::to_string(file.bytes));
+    open->read_ahead();
+    const auto bytes = static_cast<std::size_t>(file.bytes);
+    PageBuffer own;
+    if (auto done = to ? to->reserve(bytes) : own.resize(std::min(bytes, kPiece)); !done)
+        return done;
+    if (to) to->use_large_pages();
+    Checksum checksum;
+    for (std::size_t at = 0; at < bytes; at += kPiece) {
+        const std::size_t count = std::min(kPiece, bytes - at);
+        const auto piece = to ? to->bytes().subspan(at, count) : own.bytes().first(count);
+        if (auto done = open->read(at, piece); !done) return done;
+        checksum.add(piece);
     }
-    if (checksum_of(content.bytes()) != file.checksum)
-        return Error(ErrorCode::malformed, file.name + " does not match its checksum");
-    return parse_safetensors(content.bytes());
+    if (checksum.text() == file.checksum) return {};
+    return Error(ErrorCode::malformed, file.name + " does not match its checksum");
 }
 
 }  // namespace
@@ -95,6 +110,10 @@ Result<WritePlan> SnapshotFolder::begin(const SnapshotName& name) {
 
 Result<SnapshotFile> SnapshotFolder::write_file(const std::string& name,
                                                 const PageBuffer& content) const {
+    // What no reader takes is not written.
+    if (auto readable = parse_safetensors(content.bytes()); !readable)
+        return Error(ErrorCode::usage,
+                     name + " could not be read again: " + readable.error().sentence());
     // Old::kept: another process may write a file of this name. Neither must replace the other's
     // file.
     if (auto done = write_durably(path(name), content, Old::kept); !done)
@@ -108,13 +127,12 @@ Result<void> SnapshotFolder::write_index(const std::string& name, const std::str
 }
 
 Result<void> SnapshotFolder::read_back(const SnapshotFile& file) const {
-    auto content = read_pages(path(file.name));
-    if (!content) return reason_of(content.error());
-    if (auto same = check_file(file, *content); !same)
-        return Error(ErrorCode::unavailable,
-                     path(file.name) + " reads back damaged, just after it was written: " +
-                         same.error().sentence() + "; is the disk or the file system at fault?");
-    return {};
+    const auto same = read_checked(path(file.name), file, nullptr);
+    if (same) return {};
+    if (same.error().code() != ErrorCode::malformed) return reason_of(same.error());
+    return Error(ErrorCode::unavailable,
+                 path(file.name) + " reads back damaged, just after it was written: " +
+                     same.error().sentence() + "; is the disk or the file system at fault?");
 }
 
 Result<void> SnapshotFolder::look_at(const SnapshotFile& file) const {
@@ -139,7 +157,13 @@ Result<void> SnapshotFolder::commit(const SnapshotName& name, std::vector<Snapsh
     // Only a further edition has an older manifest of our own to replace. Otherwise a manifest of
     // this name is another process's, and stays.
     const Old old = edition_of(manifest.files[0].name) ? Old::replaced : Old::kept;
-    if (auto done = write_durably(path(name.manifest()), write_manifest(manifest), old); !done)
+    const std::string text = write_manifest(manifest);
+    if (text.size() > kMostText)
+        return usage_error("the manifest of " + name.stem() + " would have " +
+                           std::to_string(text.size()) + " bytes, and readers take at most " +
+                           std::to_string(kMostText) + "; store fewer metadata");
+    if (auto readable = parse_manifest(text); !readable) return readable.error();
+    if (auto done = write_durably(path(name.manifest()), text, old); !done)
         return reason_of(done.error());
     // A further edition is in the list already.
     if (std::find(usable_.begin(), usable_.end(), name) == usable_.end()) usable_.push_back(name);
@@ -229,13 +253,10 @@ Result<Snapshot> SnapshotFolder::load(const SnapshotName& name) const {
     // Reading keeps one core busy and so does verifying. A second thread takes every second file.
     auto read_from = [&](std::size_t first) {
         for (std::size_t i = first; i < manifest->files.size(); i += 2) {
-            auto content = read_pages(path(manifest->files[i].name));
-            if (!content) {
-                tensors[i] = content.error();
-                continue;
-            }
-            snapshot.files[i] = std::move(*content);
-            tensors[i] = check_file(manifest->files[i], snapshot.files[i]);
+            const auto& file = manifest->files[i];
+            const auto read = read_checked(path(file.name), file, &snapshot.files[i]);
+            tensors[i] = read ? parse_safetensors(snapshot.files[i].bytes())
+                              : Result<Safetensors>(read.error());
         }
     };
     std::thread other;
@@ -245,7 +266,7 @@ Result<Snapshot> SnapshotFolder::load(const SnapshotName& name) const {
     for (auto& part : tensors) {
         if (!part) return part.error();
         snapshot.content.metadata.merge(part->metadata);
-        // Views into the mapped files, which move with the snapshot and keep their addresses.
+        // Views into the files in memory, which move with the snapshot and keep their addresses.
         for (auto& tensor : part->tensors) snapshot.content.tensors.push_back(std::move(tensor));
     }
     snapshot.manifest = std::move(*manifest);

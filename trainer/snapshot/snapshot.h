@@ -4,9 +4,9 @@
 // A snapshot consists of one or several files with tensors and of a manifest. The manifest is
 // written last and names the files with their checksums. The files are written by one process
 // (save()) or by all ranks (snapshot_writer.h). All ranks load. Rank 0 alone decides which snapshot
-// they load: it verifies the candidates, the newest first, records from which ones it chose
-// (snapshot_name.h), and tells the other ranks through the store. So ranks never resume from
-// different steps. The content does not depend on the world size. The folder must be on a file
+// they load: it records from which ones it chooses (snapshot_name.h), and names the candidates, the
+// newest first, until all ranks have loaded and verified one. So ranks never resume from different
+// steps. The content does not depend on the world size. The folder must be on a file
 // system that all nodes share.
 //
 // Other processes may write into the folder: a process of an older generation that does not know
@@ -192,9 +192,10 @@ class SnapshotFolder {
 Result<Manifest> read_manifest(const std::string& folder, const SnapshotName& name);
 
 // All ranks call this before training, once for each folder, in the same order. All get the same
-// snapshot, or none of them gets one. `timeout`: how long a rank waits for rank 0's choice. Errors:
-// those of load_newest() and of the store; unavailable, if rank 0 could not choose, or if this rank
-// cannot read what rank 0 chose.
+// snapshot, the newest one that all of them can load, or none of them gets one. One that is skipped
+// is named in a warning on rank 0. The whole snapshot is in the memory of each rank; resume_into()
+// (load_slices.h) reads into the program's own. `timeout`: how long a rank waits for another to load
+// a snapshot. Errors: those of load_newest() and of the store; timed_out, if a rank does not answer.
 Result<std::optional<Snapshot>> resume(const Context& context, Store& store, SnapshotFolder& folder,
                                        std::chrono::milliseconds timeout);
 

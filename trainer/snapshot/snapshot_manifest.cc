@@ -57,6 +57,14 @@ Result<Json> unsealed(const std::string& text, const char* what) {
     return json;
 }
 
+// Of names and shapes in one file, whose readers take 100,000,000 bytes of them.
+constexpr std::uint64_t kHeaderBytes = 90'000'000;
+
+// In JSON a letter takes two bytes at most, and a number 20 digits.
+std::uint64_t most_of_header(const TensorView& tensor) {
+    return 2 * tensor.name.size() + 21 * tensor.shape.size() + 100;
+}
+
 }  // namespace
 
 std::vector<std::vector<std::size_t>> plan_files(const std::vector<TensorView>& tensors,
@@ -69,15 +77,19 @@ std::vector<std::vector<std::size_t>> plan_files(const std::vector<TensorView>& 
               [&](std::size_t a, std::size_t b) { return tensors[a].name < tensors[b].name; });
     // At least one file, also if there are no tensors: a manifest names at least one.
     std::vector<std::vector<std::size_t>> files(1);
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0, header = 0;
     for (std::size_t index : order) {
-        // A tensor that is larger than the limit gets a file of its own, and is not divided.
-        if (!files.back().empty() && bytes + tensors[index].data.size() > limit) {
+        const std::uint64_t own_bytes = tensors[index].data.size();
+        const std::uint64_t own_header = most_of_header(tensors[index]);
+        // A tensor that is larger than a limit gets a file of its own, and is not divided.
+        if (!files.back().empty() &&
+            (bytes + own_bytes > limit || header + own_header > kHeaderBytes)) {
             files.emplace_back();
-            bytes = 0;
+            bytes = header = 0;
         }
         files.back().push_back(index);
-        bytes += tensors[index].data.size();
+        bytes += own_bytes;
+        header += own_header;
     }
     return files;
 }

@@ -129,12 +129,12 @@ int edition_of(std::string_view file) {
     return number && *number > 1 && *number < 1'000'000 ? static_cast<int>(*number) - 1 : 0;
 }
 
-// Files of an unfinished or discarded edition count too: their names are taken.
+// Files of an unfinished or discarded edition count too: their names are taken. So does a manifest
+// whose files are gone: the further edition replaces it.
 int next_edition(const SnapshotName& name, const std::vector<std::string>& files) {
     int next = 0;
     for (const auto& file : files) {
-        if (snapshot_of(file) == name && !parse_manifest_name(file))
-            next = std::max(next, edition_of(file) + 1);
+        if (snapshot_of(file) == name) next = std::max(next, edition_of(file) + 1);
     }
     return next;
 }

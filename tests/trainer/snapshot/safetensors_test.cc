@@ -155,5 +155,15 @@ TEST(Safetensors, RefusesToWriteNonsense) {
     EXPECT_FALSE(safetensors_head({tensor_view("a", {3}, std::span<const float>(a))}, {}));
 }
 
+// Readers, ours and Python's, take headers of 100,000,000 bytes. What is longer is not written.
+TEST(Safetensors, RefusesAHeaderThatNoReaderTakes) {
+    const std::vector<TensorView> tensors(
+        1, {std::string(100'000'000, 'n'), DataType::uint8, {0}, {}});
+    const auto head = safetensors_head(tensors, {});
+    ASSERT_FALSE(head);
+    EXPECT_EQ(head.error().code(), ErrorCode::usage);
+    EXPECT_NE(head.error().sentence().find("in the header of a file"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace ddprun::trainer

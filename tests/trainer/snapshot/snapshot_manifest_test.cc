@@ -121,5 +121,18 @@ TEST(SnapshotManifest, ChecksumsAreTheSameInPiecesAndAtOnce) {
     }
 }
 
+// A file ends at its limit of bytes, and before its names are too many for a reader.
+TEST(SnapshotManifest, PlansFilesThatCanBeRead) {
+    const std::vector<std::byte> data(60);
+    const auto named = [&](char first, std::size_t letters) {
+        return TensorView{std::string(letters, first), DataType::uint8, {60}, data};
+    };
+    using Plan = std::vector<std::vector<std::size_t>>;
+    EXPECT_EQ(plan_files({named('a', 1), named('b', 1), named('c', 1)}, 120), Plan({{0, 1}, {2}}));
+    constexpr std::size_t kLong = 20'000'000;
+    EXPECT_EQ(plan_files({named('a', kLong), named('b', kLong), named('c', kLong)}, 1000),
+              Plan({{0, 1}, {2}}));
+}
+
 }  // namespace
 }  // namespace ddprun::trainer

@@ -87,6 +87,8 @@ TEST(SnapshotName, FindsAFreeEdition) {
     const SnapshotName it = name(7, 3);
     EXPECT_EQ(next_edition(it, {name(8, 3).tensors(), name(7, 2).tensors()}), 0);
     EXPECT_EQ(next_edition(it, {it.manifest(), it.tensors()}), 1);
+    // A manifest whose files are gone is replaced.
+    EXPECT_EQ(next_edition(it, {it.manifest()}), 1);
     EXPECT_EQ(next_edition(it, {it.tensors(0, 2, 4) + ".ff.tmp", it.tensors()}), 5);
 }
 

@@ -137,6 +137,20 @@ TEST_F(SnapshotTest, RefusesToBeginAnewWhenAllAreDamaged) {
                                testing::HasSubstr("snapshot-000000000010-g0.json is skipped")));
 }
 
+// A tensor file is gone and its manifest is left. The training goes back behind it, and saves the
+// same step again.
+TEST_F(SnapshotTest, SavesAgainAStepWhoseFileIsGone) {
+    auto folder = open(0);
+    save(folder, 10);
+    save(folder, 20);
+    fs::remove(file(20, 0, ".safetensors"));
+    auto again = open(0);
+    auto snapshot = again.load_newest();
+    ASSERT_TRUE(snapshot && *snapshot && (*snapshot)->manifest.name.step == 10);
+    save(again, 20);
+    EXPECT_EQ(newest(0), 20);
+}
+
 // Only the newest K stay on disk, with all their files, so that the disk does not fill up.
 TEST_F(SnapshotTest, KeepsTheNewest) {
     auto folder = open(0, 2);

@@ -1,7 +1,7 @@
-// How all ranks agree on the snapshot of which each loads its own part. Rank 0 names a candidate,
-// all load it and answer, and rank 0 says whether it is taken.
+// The words of a resume in the store: round/candidate, round/answer/RANK and round/verdict.
+#include "trainer/snapshot/resume_meeting.h"
+
 #include "trainer/snapshot/error_word.h"
-#include "trainer/snapshot/load_slices.h"
 
 namespace ddprun::trainer {
 namespace {
@@ -9,9 +9,9 @@ namespace {
 constexpr std::string_view kBase = "base ";
 constexpr char kNone[] = "none", kTake[] = "take", kNext[] = "next", kLoaded[] = "ok";
 
-using Loaded = Result<std::optional<LoadedSlices>>;
+using Load = std::function<Result<void>(const Candidate&)>;
+using Chosen = Result<std::optional<Candidate>>;
 
-// The words of one resume_into() in the store.
 struct Words {
     const Context& context;
     Store& store;
@@ -23,25 +23,6 @@ struct Words {
     }
     std::string answer_key(std::size_t round, int rank) const {
         return key(round, "answer/") + std::to_string(rank);
-    }
-};
-
-struct Candidate {
-    SnapshotName name;
-    bool from_base = false;
-};
-
-// What this rank is to load, and where it goes.
-struct Target {
-    const SnapshotFolder& folder;
-    const std::vector<Tensor>& tensors;
-    const LoadOptions& options;
-
-    Result<LoadedSlices> load(const Candidate& candidate) const {
-        auto loaded = load_slices(candidate.from_base ? folder.base() : folder.folder(),
-                                  candidate.name, tensors, options);
-        if (loaded) loaded->from_base = candidate.from_base;
-        return loaded;
     }
 };
 
@@ -58,7 +39,7 @@ Result<std::vector<Candidate>> candidates_of(SnapshotFolder& folder) {
 }
 
 // The first error of all ranks; a wrong program (usage) before a damaged file.
-Result<void> hear_all(const Words& words, std::size_t round, const Result<LoadedSlices>& mine) {
+Result<void> hear_all(const Words& words, std::size_t round, const Result<void>& mine) {
     std::optional<Error> worst;
     const auto note = [&](int rank, const Error& error) {
         if (!worst || (error.code() == ErrorCode::usage && worst->code() != ErrorCode::usage))
@@ -77,11 +58,11 @@ Result<void> hear_all(const Words& words, std::size_t round, const Result<Loaded
 }
 
 // Rank 0's half.
-Loaded choose(const Words& words, SnapshotFolder& folder, const Target& target) {
+Chosen choose(const Words& words, SnapshotFolder& folder, const Load& load) {
     auto candidates = candidates_of(folder);
     std::size_t round = 0;
     // The other ranks learn of an error at once, and not by their time-out.
-    const auto give_up = [&](const Error& error) -> Loaded {
+    const auto give_up = [&](const Error& error) -> Chosen {
         (void)words.store.set(words.key(round, "candidate"), word_of(error));
         return error;
     };
@@ -91,8 +72,7 @@ Loaded choose(const Words& words, SnapshotFolder& folder, const Target& target) 
             (candidate.from_base ? std::string(kBase) : "") + candidate.name.manifest();
         if (auto said = words.store.set(words.key(round, "candidate"), name); !said)
             return said.error();
-        auto mine = target.load(candidate);
-        auto heard = hear_all(words, round, mine);
+        auto heard = hear_all(words, round, load(candidate));
         // A later loader may have removed it. Then the folder is that loader's.
         if (auto ours = folder.check_turn(); !ours) heard = ours;
         const bool skip = !heard && (heard.error().code() == ErrorCode::malformed ||
@@ -103,7 +83,7 @@ Loaded choose(const Words& words, SnapshotFolder& folder, const Target& target) 
             return said.error();
         if (heard) {
             if (!candidate.from_base) folder.proved(candidate.name);
-            return std::optional(std::move(*mine));
+            return std::optional(candidate);
         }
         if (!skip) return heard.error();
         folder.skip(candidate.name, candidate.from_base, heard.error());
@@ -112,22 +92,24 @@ Loaded choose(const Words& words, SnapshotFolder& folder, const Target& target) 
     if (!candidates->empty()) return give_up(folder.none_readable(candidates->size()));
     if (auto said = words.store.set(words.key(round, "candidate"), kNone); !said)
         return said.error();
-    return std::optional<LoadedSlices>();
+    return std::optional<Candidate>();
 }
 
 // The other ranks' half.
-Loaded follow(const Words& words, const Target& target) {
+Chosen follow(const Words& words, const Load& load) {
     for (std::size_t round = 0;; ++round) {
         auto word = words.store.get(words.key(round, "candidate"), words.timeout);
         if (!word) return word.error();
         if (auto why = failure_in(*word))
             return Error(why->code(), "rank 0 could not choose a snapshot: " + why->sentence());
-        if (*word == kNone) return std::optional<LoadedSlices>();
+        if (*word == kNone) return std::optional<Candidate>();
         const bool from_base = word->starts_with(kBase);
         auto name = parse_manifest_name(word->substr(from_base ? kBase.size() : 0));
         if (!name)
             return Error(ErrorCode::malformed, "rank 0 names the snapshot \"" + *word + "\"");
-        auto mine = target.load({*name, from_base});
+        // By name and not "the newest": a writer may have completed a newer one by now.
+        const Candidate candidate{*name, from_base};
+        const auto mine = load(candidate);
         const std::string answer = mine ? kLoaded : word_of(mine.error());
         if (auto said = words.store.set(words.answer_key(round, words.context.rank.value), answer);
             !said)
@@ -136,22 +118,19 @@ Loaded follow(const Words& words, const Target& target) {
         auto verdict = words.store.get(words.key(round, "verdict"), 2 * words.timeout);
         if (!verdict) return verdict.error();
         if (auto why = failure_in(*verdict)) return *why;
-        if (*verdict == kTake && mine) return std::optional(std::move(*mine));
+        if (*verdict == kTake && mine) return std::optional(candidate);
     }
 }
 
 }  // namespace
 
-Result<std::optional<LoadedSlices>> resume_into(const Context& context, Store& store,
-                                                SnapshotFolder& folder,
-                                                const std::vector<Tensor>& tensors,
-                                                std::chrono::milliseconds timeout,
-                                                const LoadOptions& options) {
-    auto number = next_of_kind(store, "resume_into", context.rank);
+Chosen resume_together(const Context& context, Store& store, SnapshotFolder& folder,
+                       const std::string& kind, std::chrono::milliseconds timeout,
+                       const Load& load) {
+    auto number = next_of_kind(store, kind, context.rank);
     if (!number) return number.error();
-    const Words words{context, store, "resume_into/" + std::to_string(*number) + "/", timeout};
-    const Target target{folder, tensors, options};
-    return context.is_first() ? choose(words, folder, target) : follow(words, target);
+    const Words words{context, store, kind + "/" + std::to_string(*number) + "/", timeout};
+    return context.is_first() ? choose(words, folder, load) : follow(words, load);
 }
 
 }  // namespace ddprun::trainer
