@@ -37,6 +37,9 @@ const char kTrainHelp[] =
     "  --validate-every N    steps between validations over all ranks (0: after each epoch)\n"
     "  --patience N          stop early after more than N validations without a better one (0: "
     "never)\n"
+    "  --verify-replicas N   steps between comparisons of the ranks' parameters, after the first "
+    "10 "
+    "(0: none)\n"
     "  --metrics FILE        add a line of JSON for each validation; trainer/training/plot.py "
     "draws it\n"
     "  --step-time-ms N      milliseconds to sleep in each step (0)\n"
@@ -83,6 +86,7 @@ const std::map<std::string, Setter<TrainOptions>>& setters() {
         {"--snapshot-keep", number(&O::snapshot_keep, 1, 1e6)},
         {"--log-every", number(&O::log_every, 1, 1e15)},
         {"--validate-every", number(&O::validate_every, 0, 1e15)},
+        {"--verify-replicas", number(&O::verify_replicas, 0, 1e15)},
         {"--patience", number(&O::patience, 0, 1e6)},
         {"--metrics", text(&O::metrics)},
         {"--step-time-ms", number(&O::step_time_ms, 0, 1e7)},

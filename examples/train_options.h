@@ -35,9 +35,10 @@ struct TrainOptions {
     std::int64_t snapshot_every = 20;
     int snapshot_keep = 3;
     std::int64_t log_every = 10;
-    std::int64_t validate_every = 0;  // steps; 0: after each epoch
-    int patience = 0;                 // validations without improvement; 0: no limit
-    std::string metrics;              // file for JSON lines; empty: none
+    std::int64_t validate_every = 0;   // steps; 0: after each epoch
+    std::int64_t verify_replicas = 0;  // steps between comparisons after the first ones; 0: none
+    int patience = 0;                  // validations without improvement; 0: no limit
+    std::string metrics;               // file for JSON lines; empty: none
     std::int64_t step_time_ms = 0;
     std::int64_t timeout_s = 300;
     ddprun::trainer::Backend backend = ddprun::trainer::Backend::automatic;

@@ -53,6 +53,7 @@ void Training::make_optimizer() {
     ReducerOptions options;
     // The same sums with --zero=1 and without.
     options.shards = static_cast<std::size_t>(p_.context.world_size);
+    options.verify_replicas.every = p_.options.verify_replicas;
     options.bucket_bytes = static_cast<std::size_t>(p_.options.bucket_kib) << 10;
     // The first bucket is never larger than the others.
     options.first_bucket_bytes = std::min(options.first_bucket_bytes, options.bucket_bytes);

@@ -32,6 +32,7 @@ GradientReducer::GradientReducer(ProcessGroup& group, std::vector<NamedBuffer> p
       hook_(options.hook ? options.hook : std::make_shared<AllReduceHook>()),
       written_(plan_.buckets.size()),
       used_(parameters_.size(), true),
+      quietly_used_(parameters_.size()),
       averaged_over_(group.size()) {}
 
 GradientReducer::~GradientReducer() {
@@ -147,6 +148,7 @@ std::vector<NamedBuffer> GradientReducer::gradients() const {
 
 Result<void> GradientReducer::zero(GpuStream stream) {
     if (auto done = hook_->release(); !done) return done;
+    quietly_used_.assign(parameters_.size(), false);
     if (on_gpu()) return gpu_zero(block_, plan_.bytes, stream);
     std::memset(block_, 0, plan_.bytes);
     return {};
@@ -155,7 +157,10 @@ Result<void> GradientReducer::zero(GpuStream stream) {
 Result<void> GradientReducer::ready(std::size_t parameter, GpuStream stream) {
     std::lock_guard lock(ready_mutex_);
     // Accumulation: the gradients stay in the buckets until a backward pass without no_sync().
-    if (quiet_) return {};
+    if (quiet_) {
+        if (parameter < quietly_used_.size()) quietly_used_[parameter] = true;
+        return {};
+    }
     if (auto done = note_written(parameter, stream); !done) return done;
     return ready_now(parameter);
 }
@@ -246,7 +251,7 @@ Result<void> GradientReducer::mark_unused(GpuStream stream) {
     }
     std::vector<double> used(parameters_.size(), 1.0);
     for (std::size_t i : missing) {
-        used[i] = 0;
+        used[i] = quietly_used_[i] ? 1.0 : 0.0;
         // Its zeros were written by this stream, or before it.
         if (auto done = note_written(i, stream); !done) return done;
         if (auto done = ready_now(i); !done) return done;
@@ -272,15 +277,36 @@ Result<void> GradientReducer::finish(GpuStream stream) {
     }
     finished_ = true;
     clipped_to_ = 0;
+    quietly_used_.assign(parameters_.size(), false);
     ++steps_;
     // Before the last check, so that the reducer can be used again after a gradient that was not
     // finite.
     progress_.begin_again();
     if (options_.find_not_finite)
         if (auto finite = verify_reduced(); !finite) return finite;
+    if (options_.verify_replicas.due(steps_))
+        if (auto same = compare_replicas(parameters_, stream); !same) return same;
     if (!on_gpu()) return {};
     auto after = GpuEvent::record(own_stream());
     return after ? after->before(stream) : after.error();
+}
+
+// On a GPU the values are there when the program's stream has come so far.
+Result<void> GradientReducer::compare_replicas(std::span<const NamedBuffer> parameters,
+                                               GpuStream stream) {
+    if (on_gpu()) {
+        if (gpu_is_captured(stream)) return {};
+        const auto now = GpuEvent::record(stream);
+        if (!now) return now.error();
+        if (auto done = now->wait(); !done) return done;
+    }
+    const auto same = verify_replicas(group_, parameters, comparisons_++, !shadowing_);
+    if (same || same.error().code() != ErrorCode::refused) return same;
+    return Error(ErrorCode::refused,
+                 "in step " + std::to_string(steps_) + " of this reducer " +
+                     same.error().sentence() +
+                     ": the replicas have drifted apart; all ranks must make the same updates, "
+                     "with the same rate, scale and unused parameters");
 }
 
 // The hook has divided by the group's size.
@@ -295,7 +321,10 @@ Result<void> GradientReducer::shadow(GpuStream stream) {
     if (auto done = zero(stream); !done) return done;
     for (std::size_t i = options_.find_unused ? 0 : parameters_.size(); i-- > 0;)
         if (auto done = ready(i, stream); !done) return done;
-    return finish(stream);
+    shadowing_ = true;
+    auto done = finish(stream);
+    shadowing_ = false;
+    return done;
 }
 
 ReduceTimes GradientReducer::times() const {

@@ -21,12 +21,13 @@
 // and the next ready() the program may use the group for other calls. Threads: one, but ready() may
 // be called by several at a time. Errors: those of the group; usage, for a gradient that is ready
 // twice, or never (unless find_unused is set); malformed, for a gradient that is not finite (if
-// find_not_finite is set).
+// find_not_finite is set); refused, if the ranks' parameters differ (verify_replicas).
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,11 @@ struct ReducerOptions {
     std::shared_ptr<CommunicationHook> hook = {};
     // false: the program has made the parameters equal on all ranks itself.
     bool broadcast_at_start = true;
+    // finish() compares the parameters of all ranks in the first steps, and every N-th on request,
+    // by hashes of what they hold then, which is before the update of this step. Ranks whose
+    // parameters have drifted apart get an error that names the first one and the ranks. On a GPU
+    // the host waits for it, and steps that are captured into a graph are left out. {0, 0}: never.
+    ReplicaChecks verify_replicas = {};
     // finish() fails if a gradient holds an infinity or a NaN, and names the parameter and the
     // rank. Each gradient is read once before the reduction and once after it. Nothing more is sent
     // unless one is found. On a GPU finish() then waits on the host.
@@ -106,11 +112,15 @@ class GradientReducer {
     // those that have samples, in place of the group's size. All ranks give the same one.
     void average_over(int ranks) { averaged_over_ = ranks; }
 
+    // What verify_replicas does, now and for these parameters. All ranks call it. Waits on the host.
+    Result<void> compare_replicas(std::span<const NamedBuffer> parameters,
+                                  GpuStream stream = nullptr);
+
     // How often finish() has averaged the gradients.
     std::uint64_t steps() const { return steps_; }
 
-    // While this object lives, ready() does nothing. finish() must not be called. It needs a name:
-    // an unnamed one ends at once.
+    // While this object lives, ready() reduces nothing. finish() must not be called. It needs a
+    // name: an unnamed one ends at once.
     class [[nodiscard]] NoSync {
       public:
         explicit NoSync(GradientReducer& reducer) : reducer_(reducer) { reducer_.quiet_ = true; }
@@ -123,8 +133,8 @@ class GradientReducer {
     };
     [[nodiscard]] NoSync no_sync() { return NoSync(*this); }
 
-    // Whether any rank had a gradient for this parameter in the last step. Always true if
-    // find_unused is off.
+    // Whether any rank had a gradient for this parameter in the last step, also in a pass under
+    // no_sync(). Always true if find_unused is off.
     bool used(std::size_t parameter) const { return used_[parameter]; }
 
     // Scales all gradients so that their common norm is at most `most`. Returns the norm before
@@ -183,15 +193,18 @@ class GradientReducer {
     std::shared_ptr<void> registration_;
     char* block_ = nullptr;
     GradientNorm norm_;
-    std::mutex ready_mutex_;                      // of what ready() changes: the next four
+    std::mutex ready_mutex_;                      // of what ready() changes
     std::vector<std::vector<GpuEvent>> written_;  // for each bucket: after its gradients' kernels
     std::vector<Work> works_;                     // of this step, or of the last one
     std::vector<BucketTime::Point> begun_;        // of each of works_
     bool finished_ = false;                       // works_ are those of the last step
     BucketTime::Point finish_begun_{};
     std::vector<bool> used_;
-    int averaged_over_;        // ranks by which sums are divided
-    std::uint64_t steps_ = 0;  // finish()es
+    std::vector<bool> quietly_used_;  // since zero() or the last step, in passes under no_sync()
+    bool shadowing_ = false;          // this rank's parameters are not those of the others
+    int averaged_over_;               // ranks by which sums are divided
+    std::uint64_t steps_ = 0;         // finish()es
+    std::uint64_t comparisons_ = 0;   // each reads another sample
     double clipped_to_ = 0;
     bool quiet_ = false;
 };

@@ -2,6 +2,7 @@
 #include "trainer/precision/gradient_scaler.h"
 
 #include <cmath>
+#include <cstdlib>
 
 #include "trainer/gradients/float_math.h"
 
@@ -10,7 +11,7 @@ namespace ddprun::trainer {
 Result<GradientScaler> GradientScaler::make(ProcessGroup& group, const ScalerOptions& options) {
     const auto scale = LossScale::make(options.scale);
     if (!scale) return scale.error();
-    return GradientScaler(group, options.sharded, *scale);
+    return GradientScaler(group, options, *scale);
 }
 
 // One sum of squares for each gradient: it is not finite if one of its values is not.
@@ -32,6 +33,19 @@ Result<std::optional<std::size_t>> GradientScaler::first_not_finite(
     return std::optional<std::size_t>();
 }
 
+// Also what decides when the scale will change.
+Result<void> GradientScaler::compare_scales() {
+    const auto words = scale_.words();
+    std::vector<NamedNumber> numbers;
+    for (const auto& [key, text] : words)
+        numbers.push_back({"\"" + key + "\"", std::strtod(text.c_str(), nullptr)});
+    const auto same = verify_equal_numbers(*group_, numbers);
+    if (same || same.error().code() != ErrorCode::refused) return same;
+    return Error(ErrorCode::refused, "in step " + std::to_string(steps_) + " of this scaler " +
+                                         same.error().sentence() +
+                                         "; all ranks must resume it from the same snapshot");
+}
+
 Result<bool> GradientScaler::unscale(std::span<const NamedBuffer> gradients, GpuStream stream) {
     for (const auto& [name, buffer] : gradients)
         if (buffer.type == DataType::float16 || is_integer(buffer.type))
@@ -39,10 +53,12 @@ Result<bool> GradientScaler::unscale(std::span<const NamedBuffer> gradients, Gpu
                                std::string(to_string(buffer.type)) +
                                ", which cannot hold it without its scale; give unscale() those of "
                                "MasterWeights");
+    if (options_.verify_replicas.due(++steps_))
+        if (auto same = compare_scales(); !same) return same.error();
     const auto found = first_not_finite(gradients, stream);
     if (!found) return found.error();
     bool finite = !found->has_value();
-    if (sharded_) {
+    if (options_.sharded) {
         const auto any = any_rank(*group_, !finite);
         if (!any) return any.error();
         finite = !*any;

@@ -13,7 +13,8 @@
 //
 // Waits on the host for the answer, also on a GPU. Thread: one. Errors: those of LossScale, with
 // the first gradient that is not finite; usage, for gradients in float16, which cannot hold the
-// result of the division (use MasterWeights); unavailable (GPU); those of the group.
+// result of the division (use MasterWeights); refused, if the ranks have other scales; unavailable
+// (GPU); those of the group.
 #pragma once
 
 #include <span>
@@ -29,6 +30,8 @@ struct ScalerOptions {
     // Each rank has other gradients: its own part of them, or such that were not averaged. One
     // small all-reduce a step tells all ranks whether one of them has to skip.
     bool sharded = false;
+    // unscale() compares the scale of all ranks in the first steps, and every N-th on request.
+    ReplicaChecks verify_replicas = {};
 };
 
 class GradientScaler {
@@ -49,16 +52,18 @@ class GradientScaler {
     Result<bool> unscale(std::span<const NamedBuffer> gradients, GpuStream stream = nullptr);
 
   private:
-    GradientScaler(ProcessGroup& group, bool sharded, const LossScale& scale)
-        : group_(&group), sharded_(sharded), scale_(scale) {}
+    GradientScaler(ProcessGroup& group, const ScalerOptions& options, const LossScale& scale)
+        : group_(&group), options_(options), scale_(scale) {}
     Result<std::optional<std::size_t>> first_not_finite(std::span<const NamedBuffer> gradients,
                                                         GpuStream stream);
+    Result<void> compare_scales();
     Result<void> update(std::span<const NamedBuffer> gradients, std::optional<std::size_t> found,
                         bool finite);
 
     ProcessGroup* group_;
-    bool sharded_;
+    ScalerOptions options_;
     LossScale scale_;
+    std::uint64_t steps_ = 0;
     GradientNorm norm_;
     std::size_t sums_ = 0;  // of norm_
 };

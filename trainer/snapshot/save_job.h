@@ -46,9 +46,10 @@ class SaveJob {
     std::set<std::string> shared_names() const;
 
     SnapshotName name;
-    std::string tensors;  // tensor_list() of those that all ranks have
-    std::string slices;   // write_slices() of those that this rank brings
-    std::string written;  // of those among them that it writes; set before own_files()
+    std::string tensors;   // tensor_list() of those that all ranks have
+    std::string slices;    // write_slices() of those that this rank brings
+    std::string contents;  // contents_of(); empty: not compared
+    std::string written;   // of those among them that it writes; set before own_files()
     Metadata metadata, own_metadata;
     std::string key;  // prefix of its keys in the store; the same on all ranks
     std::chrono::steady_clock::time_point begun;

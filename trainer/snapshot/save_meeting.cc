@@ -6,12 +6,13 @@
 #include <sstream>
 
 #include "trainer/snapshot/error_word.h"
+#include "trainer/snapshot/save_contents.h"
 
 namespace ddprun::trainer {
 namespace {
 
 constexpr char kBegin[] = "begin", kAnswer[] = "answer/", kWrites[] = "writes/", kDone[] = "done",
-               kAgreed[] = "ok ";
+               kAgreed[] = "ok ", kDiffers[] = "differs ";
 // Rank 0 may use its whole timeout, so the others wait a little longer for it.
 constexpr std::chrono::seconds kLonger(5);
 // Lists of tensors and of slices, below the writer's own part of the store: they serve all its
@@ -74,12 +75,25 @@ Result<WritePlan> SaveMeeting::join(const SaveOpinion& mine, const std::string& 
     if (agreed && !copied)
         agreed = Error(copied.error().code(),
                        "rank " + rank + " could not write its part: " + copied.error().sentence());
+    if (agreed && mine.contents != kNotCompared && first->contents != kNotCompared &&
+        mine.contents != first->contents)
+        return send_contents(own.contents);
     auto said = store_.set(prefix_ + kAnswer + rank,
                            agreed ? kAgreed + own.slices + " " + write_metadata(own.metadata)
                                   : word_of(agreed.error()));
     if (!agreed) return agreed.error();
     if (!said) return said.error();
     return plan;
+}
+
+// Rank 0 finds out what differs, and on which ranks, and says it to all.
+Error SaveMeeting::send_contents(const std::string& contents) {
+    const std::string key = prefix_ + kAnswer + std::to_string(context_.rank.value);
+    if (auto said = store_.set(key, kDiffers + contents); !said) return said.error();
+    bool unknown = false;
+    const auto end = outcome(unknown);
+    return end ? Error(ErrorCode::refused, "tensors of this rank are not those of rank 0")
+               : end.error();
 }
 
 Result<void> SaveMeeting::compare(const SaveOpinion& first, const SaveOpinion& mine,
@@ -93,20 +107,27 @@ Result<void> SaveMeeting::compare(const SaveOpinion& first, const SaveOpinion& m
 }
 
 // "ok SLICES METADATA".
-Result<std::vector<SaveAnswer>> SaveMeeting::answers(const SaveAnswer& own) {
+Result<std::vector<SaveAnswer>> SaveMeeting::answers(const SaveAnswer& own,
+                                                     const std::set<std::string>& names) {
     std::vector<SaveAnswer> all{own};
+    std::vector<std::string> contents(static_cast<std::size_t>(context_.world_size), own.contents);
     for (int rank = 1; rank < context_.world_size; ++rank) {
         auto word = store_.get(prefix_ + kAnswer + std::to_string(rank), left());
         if (!word)
             return Error(word.error().code(), "rank " + std::to_string(rank) +
                                                   " did not take part: " + word.error().sentence());
         if (auto why = failure_in(*word)) return *why;
+        if (word->starts_with(kDiffers)) {
+            contents[static_cast<std::size_t>(rank)] = word->substr(sizeof kDiffers - 1);
+            continue;
+        }
         const std::string said = word->substr(std::min(sizeof kAgreed - 1, word->size()));
         const auto space = std::min(said.find(' '), said.size());
         auto metadata = parse_metadata(said.substr(space));
         if (!metadata) return metadata.error();
-        all.push_back({std::move(*metadata), said.substr(0, space)});
+        all.push_back({std::move(*metadata), said.substr(0, space), {}});
     }
+    if (auto same = compare_contents(names, contents); !same) return same.error();
     return all;
 }
 

@@ -3,7 +3,8 @@
 //   begin       rank 0 → all   what rank 0 believes about this save, the edition to write, and
 //                              whether files are read back; or why there will be no snapshot
 //   answer/R    rank R → 0     agreed, with the checksum of its list of slices and the rank's own
-//                              metadata; or in what rank R differs
+//                              metadata; or in what rank R differs; or the hashes of its tensors,
+//                              if they do not hold what rank 0's do
 //   writes/R    rank 0 → R     the checksum of the list of those slices that rank R writes: all of
 //                              its own, or fewer where other ranks have them, too
 //   0, 1, …     a rank → 0     a file is on disk, with its size and checksum; or why it is not
@@ -36,7 +37,8 @@ namespace ddprun::trainer {
 // What a rank answers.
 struct SaveAnswer {
     Metadata metadata;
-    std::string slices;  // checksum of write_slices(); empty: it brings none
+    std::string slices;    // checksum of write_slices(); empty: it brings none
+    std::string contents;  // contents_of(); empty: not compared
 };
 
 class SaveMeeting {
@@ -59,8 +61,9 @@ class SaveMeeting {
     // Rank 0: tells another rank which slices it writes, or why there will be no snapshot.
     Result<void> assign(int rank, const Result<std::string>& list, std::set<std::string>& lists);
     // Rank 0: waits for every other rank. The answers of all ranks, in their order; `own` is that
-    // of rank 0.
-    Result<std::vector<SaveAnswer>> answers(const SaveAnswer& own);
+    // of rank 0. `names`: of the tensors that all ranks have.
+    Result<std::vector<SaveAnswer>> answers(const SaveAnswer& own,
+                                            const std::set<std::string>& names);
     // Rank 0: waits for the report under `key` of a file, which rank `rank` writes as `name`.
     Result<SnapshotFile> file(const std::string& key, const std::string& name, int rank);
     // Rank 0: tells the result of all.
@@ -84,6 +87,7 @@ class SaveMeeting {
     std::chrono::milliseconds left() const;
     Result<void> compare(const SaveOpinion& first, const SaveOpinion& mine,
                          const std::string& tensors);
+    Error send_contents(const std::string& contents);
 
     const Context& context_;
     Store& store_;

@@ -51,7 +51,7 @@ std::string tensor_list(const std::vector<TensorView>& tensors) {
 std::string write_opinion(const SaveOpinion& opinion) {
     std::ostringstream text;
     text << opinion.name.step << ' ' << opinion.name.generation.value << ' ' << opinion.world_size
-         << ' ' << opinion.files << ' ' << opinion.tensors;
+         << ' ' << opinion.files << ' ' << opinion.tensors << ' ' << opinion.contents;
     return text.str();
 }
 
@@ -60,7 +60,7 @@ Result<SaveOpinion> parse_opinion(const std::string& text) {
     SaveOpinion opinion;
     std::int64_t generation = 0;
     words >> opinion.name.step >> generation >> opinion.world_size >> opinion.files >>
-        opinion.tensors;
+        opinion.tensors >> opinion.contents;
     if (!words) return Error(ErrorCode::malformed, "not what a rank says about a save: " + text);
     opinion.name.generation = Generation(generation);
     return opinion;

@@ -15,11 +15,15 @@
 
 namespace ddprun::trainer {
 
+// In place of a checksum.
+inline constexpr char kNotCompared[] = "-";
+
 struct SaveOpinion {
     SnapshotName name;
     int world_size = 1;
     std::size_t files = 1;  // follows from the tensors and from WriterOptions::file_bytes
     std::string tensors;    // checksum of tensor_list()
+    std::string contents = kNotCompared;  // checksum of contents_of(), see save_contents.h
     bool operator==(const SaveOpinion&) const = default;
 };
 

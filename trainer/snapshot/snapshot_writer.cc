@@ -8,6 +8,7 @@
 
 #include "trainer/group/guarded_store.h"
 #include "trainer/snapshot/savable.h"
+#include "trainer/snapshot/save_contents.h"
 
 namespace ddprun::trainer {
 
@@ -146,6 +147,9 @@ Result<void> SnapshotWriter::save(std::int64_t step, const std::vector<TensorVie
     const Result<void> earlier = std::exchange(failed_, Result<void>());
     // The training stands still meanwhile, so nothing else is done here.
     auto copied = check_save(step, tensors, metadata, own_metadata);
+    if (copied && options_.verify_replicas && !options_.copy && !options_.gpu &&
+        context_.world_size > 1)
+        job.contents = contents_of(tensors, static_cast<std::uint64_t>(saves_));
     if (copied) copied = copier_.copy(slot.memory, job.own_tensors(tensors));
     // Also if the copying failed: the other ranks wait for what this rank reports.
     slot.work =
@@ -163,12 +167,14 @@ Result<std::string> SnapshotWriter::slices_word(SaveMeeting& meeting, const Save
 // nothing before they have its answer.
 Result<WritePlan> SnapshotWriter::open(SaveMeeting& meeting, const SaveJob& job,
                                        const Result<void>& copied) {
-    const SaveOpinion mine{job.name, context_.world_size, job.planned(),
-                           checksum_of(std::as_bytes(std::span(job.tensors)))};
+    const SaveOpinion mine{
+        job.name, context_.world_size, job.planned(),
+        checksum_of(std::as_bytes(std::span(job.tensors))),
+        job.contents.empty() ? kNotCompared : checksum_of(std::as_bytes(std::span(job.contents)))};
     if (!context_.is_first()) {
         auto slices = slices_word(meeting, job);
         if (!slices) return slices.error();
-        return meeting.join(mine, job.tensors, {job.own_metadata, *slices}, copied);
+        return meeting.join(mine, job.tensors, {job.own_metadata, *slices, job.contents}, copied);
     }
     auto how = folder_.begin(job.name);
     auto said =
@@ -183,7 +189,7 @@ Result<std::vector<Metadata>> SnapshotWriter::agree(SaveMeeting& meeting, const 
     if (!copied) return copied.error();
     auto mine = slices_word(meeting, job);
     if (!mine) return mine.error();
-    auto answers = meeting.answers({job.own_metadata, *mine});
+    auto answers = meeting.answers({job.own_metadata, *mine, job.contents}, job.shared_names());
     if (!answers) return answers.error();
     std::vector<std::string> lists;
     for (const auto& answer : *answers) lists.push_back(answer.slices);

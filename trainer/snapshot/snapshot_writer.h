@@ -7,7 +7,8 @@
 // files are on disk. Two snapshots may be in progress; the third save() waits for the first.
 //
 // All ranks call save() for the same steps, and get the same result. A tensor without a place is
-// one that all ranks have, equal in its bits (data parallel). A tensor with a place is this rank's
+// one that all ranks have, equal in its bits (data parallel); save() compares it
+// (WriterOptions::verify_replicas). A tensor with a place is this rank's
 // own: a slice, or a whole tensor that not all ranks have (slice_of(), tensor.h). The slices of all
 // ranks must be whole tensors. Several ranks may bring the same slice (replicas): each copies it in
 // save(), and one of them writes it, so that their shares of the bytes are about equal
@@ -62,6 +63,10 @@ struct WriterOptions {
     // for a program that computes on the default stream. A build without CUDA returns an error from
     // make().
     std::optional<GpuTensors> gpu = {};
+    // save() compares the tensors that all ranks have, by hashes of at most 16 MiB, in each save of
+    // others: a snapshot of replicas that have drifted apart would be a mixture. The snapshot is
+    // then refused, with the tensor and the ranks. Not for tensors that `gpu` or `copy` reads.
+    bool verify_replicas = true;
 };
 
 class SnapshotWriter {

@@ -108,6 +108,7 @@ struct ModuleReducer::State : std::enable_shared_from_this<State> {
     void move_into_bucket(Parameter& parameter);
     void finish();
     void fill_missing();
+    void compare_replicas();
 
     // The first error is told again by each later call.
     void require(const Result<void>& done) {
@@ -165,6 +166,8 @@ Result<void> ModuleReducer::State::make_reducer() {
             only_broadcast.push_back({item.key(), buffer_of(item.value())});
     auto chosen = options.reducer;
     if (!chosen.hook) chosen.hook = std::make_shared<SumHook>();
+    // compare_replicas() does it: the program may give a parameter other memory.
+    chosen.verify_replicas = {0, 0};
     auto made = GradientReducer::make(group, std::move(reduced), chosen, std::move(only_broadcast));
     if (!made) return made.error();
     reducer = std::move(*made);
@@ -296,6 +299,7 @@ void ModuleReducer::State::finish() {
     in_pass = false;
     fill_missing();
     require(reducer->finish());
+    compare_replicas();
     if (!options.reducer.find_unused) return;
     for (std::size_t number = 0; number < trained.size(); ++number) {
         Parameter& parameter = parameters[trained[number]];
@@ -309,21 +313,36 @@ void ModuleReducer::State::finish() {
 void ModuleReducer::State::fill_missing() {
     std::vector<std::string> missing;
     const c10::NoGradGuard guard;
-    for (std::size_t i : trained) {
-        Parameter& parameter = parameters[i];
+    for (std::size_t number = 0; number < trained.size(); ++number) {
+        Parameter& parameter = parameters[trained[number]];
         if (parameter.reached) continue;
         missing.push_back(parameter.name);
         if (!options.reducer.find_unused) continue;
-        if (parameter.value.grad().defined())
-            move_into_bucket(parameter);
-        else
+        if (!parameter.value.grad().defined()) {
             parameter.view.zero_();
+            continue;
+        }
+        // Of passes under no_sync(). The optimizers of all ranks must see that it was used.
+        move_into_bucket(parameter);
+        order_streams(parameter.view.device());
+        require(reducer->ready(number));
     }
     if (missing.empty() || options.reducer.find_unused) return;
     require(usage_error(
         "backward did not reach " + std::to_string(missing.size()) + " of " +
         std::to_string(trained.size()) + " parameters: " + quoted(missing) +
         "; use them for the loss, or set find_unused, or requires_grad_(false) before wrapping"));
+}
+
+// What the update of the last step has left. Only plain memory can be read as such.
+void ModuleReducer::State::compare_replicas() {
+    if (!options.reducer.verify_replicas.due(reducer->steps())) return;
+    std::vector<NamedBuffer> now;
+    for (const auto& parameter : parameters)
+        if (parameter.value.is_non_overlapping_and_dense())
+            now.push_back({parameter.name, buffer_of(parameter.value)});
+    order_streams(parameters.front().value.device());
+    require(reducer->compare_replicas(now));
 }
 
 Result<std::unique_ptr<ModuleReducer>> ModuleReducer::make(ProcessGroup& group,

@@ -1,9 +1,13 @@
 // Puts each question into a few numbers and all-reduces them.
 #include "trainer/training/agreement.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <limits>
 
 #include "trainer/checksum/checksum.h"
+#include "trainer/checksum/hash_sample.h"
 #include "trainer/gpu/gpu.h"
 #include "trainer/group/rank_names.h"
 #include "trainer/worker/progress.h"
@@ -41,6 +45,9 @@ Result<std::vector<double>> values_of_ranks(ProcessGroup& group, double mine) {
 
 namespace {
 
+// What these calls are named in messages, and told apart by from those of other callers.
+constexpr char kReplicas[] = "equal replicas";
+
 // The collectives used here move doubles. A double holds 52 bits of a checksum exactly.
 double number_of(std::uint64_t hash) { return static_cast<double>(hash >> 12); }
 
@@ -56,38 +63,61 @@ Result<double> checksum_number(Memory memory, const Buffer& buffer) {
 // The first of several numbers that is not the same on all ranks.
 struct Difference {
     std::size_t index;
-    std::vector<int> ranks;   // those that do not have rank 0's
-    std::vector<double> all;  // the number of each rank
+    int first = 0;            // the lowest rank that has the number of the most ranks
+    std::vector<int> ranks;   // those that have another one
+    std::vector<double> all;  // the number of each rank; NaN: it is not compared
 
+    double of(int rank) const { return all[static_cast<std::size_t>(rank)]; }
     Error error(const std::string& what) const {
-        return {ErrorCode::refused,
-                what + " is not the same on " + name_ranks(ranks) + " as on rank 0"};
+        return {ErrorCode::refused, what + " is not the same on " + name_ranks(ranks) +
+                                        " as on rank " + std::to_string(first)};
     }
     // `text(rank)`: what a rank has.
     template <class Text>
     Error error(const std::string& what, const Text& text) const {
-        const int other = ranks.front();
-        return {ErrorCode::refused, error(what).sentence() + " (rank 0: " + text(0) + ", rank " +
-                                        std::to_string(other) + ": " + text(other) + ")"};
+        const auto says = [&](int rank) {
+            return "rank " + std::to_string(rank) + ": " + text(rank);
+        };
+        const int low = std::min(first, ranks.front()), high = std::max(first, ranks.front());
+        return {ErrorCode::refused,
+                error(what).sentence() + " (" + says(low) + ", " + says(high) + ")"};
     }
 };
 
-// If minimum and maximum are equal, all ranks have this number. All ranks see the same minimum and
-// maximum, so all of them ask for the values of the first one that differs. All return the same
-// difference, so none of them is left alone in a later collective call.
+Difference difference(std::size_t index, std::vector<double> all) {
+    Difference found{index, 0, {}, std::move(all)};
+    const auto count = [&](double number) {
+        return std::count(found.all.begin(), found.all.end(), number);
+    };
+    const int size = static_cast<int>(found.all.size());
+    for (int rank = 0; rank < size; ++rank)
+        if (count(found.of(rank)) > count(found.of(found.first))) found.first = rank;
+    for (int rank = 0; rank < size; ++rank)
+        if (!std::isnan(found.of(rank)) && found.of(rank) != found.of(found.first))
+            found.ranks.push_back(rank);
+    return found;
+}
+
+// If maximum and minimum (the negative of the negatives' maximum) are equal, all ranks have this
+// number. All ranks see the same ones, so all of them ask for the values of the first one that
+// differs. All return the same difference, so none of them is left alone in a later collective
+// call. A rank that is not compared is below every maximum.
 Result<std::optional<Difference>> find_difference(ProcessGroup& group,
-                                                  const std::vector<double>& mine) {
-    std::vector<double> least = mine, most = mine;
-    if (auto done = group.all_reduce_values(least, ReduceOp::min); !done) return done.error();
-    if (auto done = group.all_reduce_values(most, ReduceOp::max); !done) return done.error();
+                                                  const std::vector<double>& mine,
+                                                  bool compared = true) {
+    constexpr double kNone = -std::numeric_limits<double>::infinity();
+    std::vector<double> most;
+    for (const double number : mine) {
+        most.push_back(compared ? number : kNone);
+        most.push_back(compared ? -number : kNone);
+    }
+    if (auto done = group.all_reduce_values(most, ReduceOp::max, kReplicas); !done)
+        return done.error();
     for (std::size_t i = 0; i < mine.size(); ++i) {
-        if (least[i] == most[i]) continue;
-        auto all = values_of_ranks(group, mine[i]);
+        if (most[2 * i] == -most[2 * i + 1] || most[2 * i] == kNone) continue;
+        auto all = values_of_ranks(group, compared ? mine[i] : std::nan(""));
         if (!all) return all.error();
-        Difference found{i, {}, *all};
-        for (int rank = 1; rank < group.size(); ++rank)
-            if ((*all)[static_cast<std::size_t>(rank)] != all->front()) found.ranks.push_back(rank);
-        return std::optional(std::move(found));
+        return std::optional(difference(i, std::move(*all)));
     }
     return std::optional<Difference>();
 }
@@ -109,14 +139,55 @@ Result<void> verify_equal(ProcessGroup& group, std::span<const NamedBuffer> buff
     return {};
 }
 
+// One number for all of them first.
+Result<void> verify_replicas(ProcessGroup& group, std::span<const NamedBuffer> buffers,
+                             std::uint64_t turn, bool compared) {
+    const bool on_gpu = group.memory() == Memory::gpu;
+    std::vector<std::size_t> sizes;
+    for (const auto& named : buffers) sizes.push_back(compared ? named.buffer.bytes() : 0);
+    std::vector<std::byte> copy;
+    const auto read = [&](std::size_t index, std::size_t first,
+                          std::size_t count) -> Result<std::span<const std::byte>> {
+        const auto* at = static_cast<const std::byte*>(buffers[index].buffer.data) + first;
+        if (!on_gpu) return std::span(at, count);
+        copy.resize(std::max(copy.size(), count));
+        if (auto done = gpu_copy(copy.data(), at, count); !done) return done.error();
+        return std::span<const std::byte>(copy.data(), count);
+    };
+    auto hashes = hash_sample(sizes, turn, on_gpu ? kSmallSample : kLargeSample, read);
+    if (!hashes) return hashes.error();
+    const double all = number_of(hash_of(std::as_bytes(std::span(*hashes))));
+    auto found = find_difference(group, {all}, compared);
+    if (!found) return found.error();
+    if (!*found) return {};
+    std::vector<double> mine;
+    for (const std::uint64_t hash : *hashes) mine.push_back(number_of(hash));
+    found = find_difference(group, mine, compared);
+    if (!found) return found.error();
+    if (!*found) return Error(ErrorCode::refused, "the ranks have other buffers");
+    return (*found)->error("the content of \"" + buffers[(*found)->index].name + "\"");
+}
+
+Result<void> verify_equal_numbers(ProcessGroup& group, std::span<const NamedNumber> numbers) {
+    std::vector<double> mine;
+    for (const auto& number : numbers) mine.push_back(number.value);
+    const auto found = find_difference(group, mine);
+    if (!found) return found.error();
+    if (!*found) return {};
+    return (*found)->error(numbers[(*found)->index].name, [&](int rank) {
+        char text[32];
+        std::snprintf(text, sizeof text, "%.9g", (*found)->of(rank));
+        return std::string(text);
+    });
+}
+
 Result<void> verify_same_shapes(ProcessGroup& group, std::span<const NamedBuffer> buffers) {
     // The numbers first: the comparison of shapes needs vectors of one length on all ranks.
     auto found = find_difference(group, {static_cast<double>(buffers.size())});
     if (!found) return found.error();
     if (*found)
-        return (*found)->error("the number of parameters", [&](int rank) {
-            return whole((*found)->all[static_cast<std::size_t>(rank)]);
-        });
+        return (*found)->error("the number of parameters",
+                               [&](int rank) { return whole((*found)->of(rank)); });
     std::vector<double> mine;
     for (const auto& named : buffers) {
         const std::string text = named.name + "/" + std::to_string(named.buffer.count) + "/" +

@@ -44,8 +44,36 @@ struct NamedBuffer {
 };
 
 // Compares the content of all buffers over the ranks, by checksums (XXH3). The error names the
-// first buffer that differs, and the ranks that differ from rank 0.
+// first buffer that differs, and the ranks that do not have what most ranks have (or, of two equal
+// halves, what rank 0 has).
 Result<void> verify_equal(ProcessGroup& group, std::span<const NamedBuffer> buffers);
+
+// When the replicas of a training are compared: in its first steps, and then in every `every`-th.
+struct ReplicaChecks {
+    std::int64_t first = 10;
+    std::int64_t every = 0;  // 0: not after the first ones
+    // Steps are counted from 1.
+    bool due(std::uint64_t step) const {
+        const auto number = static_cast<std::int64_t>(step);
+        return number <= first || (every > 0 && number % every == 0);
+    }
+};
+
+// Compares the content of all buffers as verify_equal() does, but reads a sample of them (64 MiB; on
+// a GPU 16), in each `turn` another one, and sends one small message if they are equal. Ranks whose
+// state is not that of the others on purpose (Join) give `compared` = false, and take part in the
+// message alone.
+Result<void> verify_replicas(ProcessGroup& group, std::span<const NamedBuffer> buffers,
+                             std::uint64_t turn, bool compared = true);
+
+// A setting that must be the same on all ranks, for example a learning rate.
+struct NamedNumber {
+    std::string name;
+    double value = 0;
+};
+
+// Compares numbers over the ranks. The error has the first one that differs, with two values.
+Result<void> verify_equal_numbers(ProcessGroup& group, std::span<const NamedNumber> numbers);
 
 // Compares names, types and sizes of the buffers over the ranks.
 Result<void> verify_same_shapes(ProcessGroup& group, std::span<const NamedBuffer> buffers);

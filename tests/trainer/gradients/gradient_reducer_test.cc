@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "tests/trainer/group_rank.h"
@@ -293,6 +294,97 @@ TEST(GradientReducer, NamesWhereAnInfinityCameFrom) {
         return 4;
     });
     EXPECT_EQ(ends, Ends({0, 0, 0}));
+}
+
+// A parameter that one rank alone has used, in a pass under no_sync(): its gradient travels, so every
+// optimizer has to make the step. After a step the count begins again.
+TEST(GradientReducer, CountsWhatWasUsedWithoutSync) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        GroupRank me(context);
+        Model model;
+        auto options = small();
+        options.find_unused = true;
+        auto reducer = GradientReducer::make(*me.group, model.parameters(), options).value();
+        for (int step = 0; step < 2; ++step) {
+            if (!reducer->zero()) return 1;
+            if (step == 0) {
+                const auto quiet = reducer->no_sync();
+                if (context.is_first()) add(*reducer, 0, 4);
+                if (context.is_first() && !reducer->ready(0)) return 2;
+            }
+            add(*reducer, 1, 1);
+            if (!reducer->ready(1) || !reducer->finish()) return 3;
+            if (reducer->used(0) != (step == 0) || !reducer->used(1) || reducer->used(2)) return 4;
+            if (!all_are(*reducer, 0, step == 0 ? 2.0f : 0.0f, 0)) return 5;
+        }
+        return 0;
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+// Trains for some steps with an update that is the same on all ranks, but for what `drift` does
+// before the step of this number. Returns the error of finish().
+Result<void> train(GroupRank& me, const ReplicaChecks& checks, int steps,
+                   const std::function<void(int step, Model&)>& drift) {
+    Model model;
+    auto options = small();
+    options.verify_replicas = checks;
+    auto reducer = GradientReducer::make(*me.group, model.parameters(), options).value();
+    for (int step = 1; step <= steps; ++step) {
+        if (auto done = reducer->zero(); !done) return done;
+        drift(step, model);
+        for (std::size_t i = 3; i-- > 0;) {
+            add(*reducer, i, static_cast<float>(me.group->rank()));
+            if (auto done = reducer->ready(i); !done) return done;
+        }
+        if (auto done = reducer->finish(); !done) return done;
+        for (std::size_t i = 0; i < 3; ++i)
+            for (std::size_t k = 0; k < model.values[i].size(); ++k)
+                model.values[i][k] -= 0.01f * floats(reducer->gradient(i))[k];
+    }
+    return {};
+}
+
+// One bit of one number of one rank is another one. It is named in that step, on all ranks; a rank
+// 0 that is alone with its number is the one that is named.
+TEST(GradientReducer, NamesTheReplicaThatDrifts) {
+    for (int round = 0; round < 12; ++round) {
+        const int odd = round % 3, drifts_in = 1 + round * 7 % 10;
+        auto ends = run_ranks(3, [&](const Context& context) {
+            GroupRank me(context);
+            const auto drift = [&](int step, Model& model) {
+                auto& number = model.values[static_cast<std::size_t>(round) % 3][9];
+                if (context.rank.value == odd && step == drifts_in)
+                    number = std::nextafter(number, 9.0f);
+            };
+            const std::string layer = std::to_string(round % 3), other = odd ? "0" : "1";
+            return expects_error(train(me, {}, 10, drift),
+                                 "in step " + std::to_string(drifts_in) +
+                                     " of this reducer the content of \"layer" + layer +
+                                     "\" is not the same on rank " + std::to_string(odd) +
+                                     " as on rank " + other);
+        });
+        EXPECT_EQ(ends, Ends({0, 0, 0})) << round;
+    }
+}
+
+// After the first steps only on request. And no false alarm.
+TEST(GradientReducer, ComparesReplicasWhenItIsDue) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        GroupRank me(context);
+        const auto drift = [&](int step, Model& model) {
+            if (step == 13 && !context.is_first()) model.values[1][0] += 1;
+        };
+        if (!train(me, {}, 30, drift)) return 1;
+        if (!train(me, {0, 0}, 30, [&](int, Model& model) {
+                model.values[1][0] += static_cast<float>(me.group->rank());
+            }))
+            return 2;
+        const int code = expects_error(train(me, {2, 8}, 30, drift), "in step 16 of this reducer");
+        if (code) return code;
+        return train(me, {0, 1}, 500, [](int, Model&) {}) ? 0 : 3;
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
 }
 
 // The same as a call of its own, before a reduction. Two more agreements: the mean over ranks

@@ -175,6 +175,25 @@ TEST(GradientScaler, AsksTheOtherRanksAboutTheirShards) {
 }
 
 // A loss that is never finite ends the training, with the name of the gradient.
+// A rank that has resumed from other words would divide by another scale, and drift apart.
+TEST(GradientScaler, NamesTheRankWithAnotherScale) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        GroupRank me(context);
+        auto scaler = GradientScaler::make(*me.group).value();
+        std::vector<float> values{1, 2};
+        const std::vector<NamedBuffer> gradients{{"w", buffer_of(std::span(values))}};
+        if (!scaler.unscale(gradients)) return 1;
+        auto words = scaler.state().words();
+        if (!context.is_first()) words["loss_scale"] = "1024";
+        if (!scaler.state().resume(words)) return 2;
+        const auto done = scaler.unscale(gradients);
+        return expects_error(done ? Result<void>() : done.error(),
+                             "in step 2 of this scaler \"loss_scale\" is not the same on rank 1 as "
+                             "on rank 0 (rank 0: 65536, rank 1: 1024)");
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
 TEST(GradientScaler, NamesTheGradientThatIsNeverFinite) {
     GroupRank alone{Context()};
     std::vector<float> good(3, 1.0f), bad(3, kInfinite);

@@ -176,5 +176,30 @@ TEST(SaveAgreement, KeepsWhatEachRankSaysOfItself) {
     EXPECT_THAT(fourth.error().sentence(), HasSubstr("metadata of 3 ranks, and none of rank 3"));
 }
 
+// Tensors that all ranks should have alike: one of one rank differs in its last number. It was saved
+// as that of whatever rank writes its file, in a mixture.
+TEST(SaveAgreement, NamesTheTensorThatIsNotTheSameEverywhere) {
+    State odd(2);
+    odd.values[5].back() += 1;
+    const Deviation deviation{.change = [&](Tensors& tensors) { tensors[5] = odd.views()[5]; }};
+    expect_refused(deviation,
+                   "tensor \"t5\" is not the same on rank 1 as on rank 0; make it equal");
+}
+
+// A program that wants it so turns the comparison off, on one rank or on all.
+TEST(SaveAgreement, ComparesNothingIfToldSo) {
+    test::TemporaryFolder folder;
+    const auto ends = run_ranks(3, [&](const Context& context) {
+        auto store = connect_store(context, seconds(10)).value();
+        WriterOptions options;
+        options.verify_replicas = context.rank.value == 2;
+        auto opened = SnapshotFolder::open(context, folder, 1, {});
+        auto saver = SnapshotWriter::make(context, *store, std::move(*opened), options).value();
+        const State state(context.rank.value);
+        return saver->save(1, state.views(), {}) && saver->wait() ? 0 : 1;
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0}));
+}
+
 }  // namespace
 }  // namespace ddprun::trainer

@@ -237,6 +237,61 @@ TEST(ModuleReducer, HandlesUnusedParameters) {
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
+// Rank 0 alone uses a layer, in a pass under no_sync(). The optimizers of both ranks make the same
+// steps: after three of them the weights are equal, and the layer has been trained.
+TEST(ModuleReducer, CountsWhatOneRankHasUsedWithoutSync) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        Rank me(context);
+        auto net = net_of(1);
+        const Tensor before = net->spare->weight.clone();
+        DataParallelOptions options = small_buckets();
+        options.reducer.find_unused = true;
+        auto model = wrap(me, net, options);
+        net->eval();
+        torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+        for (int step = 0; step < 3; ++step) {
+            optimizer.zero_grad();
+            {
+                auto quiet = model.no_sync();
+                model.forward(batch_of(0, step), context.is_first()).sum().backward();
+            }
+            model.forward(batch_of(context.rank.value, step), false).square().sum().backward();
+            optimizer.step();
+        }
+        std::vector<NamedBuffer> spare{
+            {"spare", {net->spare->weight.data_ptr(), 8, DataType::float32}}};
+        if (auto same = verify_equal(*me.group, spare); !same) return 1;
+        return torch::equal(net->spare->weight, before) ? 2 : 0;
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+// A rank whose update is another one is named in the next step, also where the program has given the
+// parameter other memory.
+TEST(ModuleReducer, NamesTheReplicaThatDrifts) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        Rank me(context);
+        auto net = net_of(1);
+        auto model = wrap(me, net, small_buckets());
+        const auto step = [&] { model.forward(batch_of(1, 1)).square().sum().backward(); };
+        step();
+        const torch::NoGradGuard guard;
+        net->last->weight.set_data(net->last->weight.clone());
+        {
+            const torch::AutoGradMode on(true);
+            step();
+        }
+        if (!context.is_first()) net->last->weight[0][3] += 0.25;
+        const torch::AutoGradMode on(true);
+        return has(sentence_of(step),
+                   "in step 3 of this reducer the content of \"last.weight\" is not the same on "
+                   "rank 1 as on rank 0")
+                   ? 0
+                   : 1;
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
 // Without find_unused the parameter is named, on each rank.
 TEST(ModuleReducer, NamesAParameterWithoutGradient) {
     auto ends = run_ranks(2, [](const Context& context) {
