@@ -118,7 +118,9 @@ struct Run {
                 std::fprintf(stderr, "linear: warning: %s\n", warning.c_str());
             }));
         const auto snapshot = or_throw(resume(context, store, folder, group.timeout()));  // (*)
-        writer = or_throw(SnapshotWriter::make(context, store, std::move(folder)));
+        WriterOptions options;
+        options.goes_on_unsaved = true;  // a full disk costs no step
+        writer = or_throw(SnapshotWriter::make(context, store, std::move(folder), options));
         // Allocates the writer's memory now, so that the first save() does not take longer than the
         // others.
         writer->prepare(views_of(model.tensors()));

@@ -115,6 +115,7 @@ void Training::resume() {
     const auto loaded =
         or_throw(resume_into(p_.context, p_.store, folder, state, timeout, loading));
     WriterOptions options;
+    options.goes_on_unsaved = true;
     // The network computes on the default stream. update() comes behind the copies.
     if (p_.group.memory() == Memory::gpu)
         options.gpu = GpuTensors{.stream = nullptr, .beside = true};

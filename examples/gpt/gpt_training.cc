@@ -81,6 +81,7 @@ Result<void> GptTraining::resume() {
     auto snapshot = ddprun::trainer::resume(p_.context, p_.store, *folder, timeout);
     if (!snapshot) return snapshot.error();
     WriterOptions options;
+    options.goes_on_unsaved = true;
     // The network computes on the default stream. step() lets AdamW come behind the copies.
     if (p_.group.memory() == Memory::gpu)
         options.gpu = GpuTensors{.stream = nullptr, .beside = true};

@@ -69,7 +69,9 @@ void ParallelJob::resume(std::vector<Tensor> slices) {
     // A stage of a pipeline does not have the blocks of the others.
     const auto loaded = or_throw(
         resume_into(context_, *store_, folder, slices_, world_->timeout(), {Rest::ignored}));
-    writer_ = or_throw(SnapshotWriter::make(context_, *store_, std::move(folder)));
+    WriterOptions options;
+    options.goes_on_unsaved = true;
+    writer_ = or_throw(SnapshotWriter::make(context_, *store_, std::move(folder), options));
     writer_->prepare(views_of(slices_));
     if (!loaded) return;
     step_ = saved_ = loaded->manifest.name.step;

@@ -120,6 +120,7 @@ void TrainingRun::resume(const Metadata& words) {
         }));
     auto snapshot = or_throw(ddprun::trainer::resume(context_, *store_, folder, group_->timeout()));
     WriterOptions options;
+    options.goes_on_unsaved = true;
     // Not beside the copies: libtorch uses memory again in the order of its stream, which must
     // therefore come behind them.
     if (group_->memory() == Memory::gpu) options.gpu = GpuTensors();

@@ -1,5 +1,8 @@
 // The example program `linear` itself, as real processes, when a stop reaches it.
 #include <gmock/gmock.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
 
 #include "tests/trainer/ranks.h"
 
@@ -56,6 +59,23 @@ TEST(Linear, SavesASnapshotWhenOneRankIsAsked) {
         folder.path() / "s"};
     EXPECT_EQ(run_program(3, 0, told, folder.path() / "g0"), Ends({0, 0, 0}));
     EXPECT_FALSE(std::filesystem::exists(asked));
+}
+
+// Nothing can be saved: the training ends with its result all the same, and says why.
+TEST(Linear, EndsWithItsResultThoughNothingCanBeSaved) {
+    if (geteuid() != 0) GTEST_SKIP() << "mounting needs root";
+    test::TemporaryFolder folder;
+    const std::string disk = folder.path() / "s";
+    std::filesystem::create_directory(disk);
+    if (unshare(CLONE_NEWNS) || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) ||
+        mount("tmpfs", disk.c_str(), "tmpfs", MS_RDONLY, "size=1m"))
+        GTEST_SKIP() << "mounting is not allowed here";
+    EXPECT_EQ(run_program(2, 0, {DDPRUN_LINEAR, "2", disk}, folder.path() / "g0"), Ends({0, 0}));
+    const std::string output = test::read_all(folder.path() / "g0" / "0");
+    EXPECT_THAT(output, HasSubstr("warning: snapshot snapshot-000000000008-g0 was not saved: "));
+    EXPECT_THAT(output, HasSubstr("Read-only file system; the training goes on"));
+    EXPECT_THAT(output, HasSubstr("w[10]="));
+    (void)umount2(disk.c_str(), MNT_DETACH);
 }
 
 // A word that looks like an option was once taken for 0 epochs: the job "succeeded" at once.

@@ -1,8 +1,13 @@
 // The example program `train` itself, as real processes: its place from the environment, crash and
 // restart, damaged snapshots, wrong options. Results are compared by their bits.
 #include <gmock/gmock.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <fstream>
+#include <thread>
 
 #include "tests/trainer/ranks.h"
 
@@ -78,6 +83,49 @@ TEST(Train, FallsBackToTheSnapshotBefore) {
     EXPECT_THAT(output, HasSubstr("snapshot-000000000030-g0.json is skipped"));
     EXPECT_THAT(output, HasSubstr("at step 20"));
     EXPECT_EQ(last_line(folder.path() / "g1" / "0"), expected);
+}
+
+// The disk is full. The training goes on, says once for each snapshot that it is not saved, and saves
+// again as soon as there is room: here when the second warning is out. (It has 140 steps left then,
+// of 20 ms each.)
+TEST(Train, GoesOnWithoutRoomForItsSnapshots) {
+    if (geteuid() != 0) GTEST_SKIP() << "mounting needs root";
+    test::TemporaryFolder folder;
+    const fs::path disk = folder.path() / "disk", filler = disk / "filler",
+                   output = folder.path() / "g0" / "0";
+    fs::create_directory(disk);
+    if (unshare(CLONE_NEWNS) || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) ||
+        mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m"))
+        GTEST_SKIP() << "mounting is not allowed here";
+    {
+        std::ofstream all(filler, std::ios::binary);
+        for (const std::string page(4096, 'x'); all.write(page.data(), 4096).flush();) continue;
+    }
+    std::atomic<bool> ended = false;
+    const auto warnings = [&] {
+        const std::string text = test::read_all(output);
+        std::size_t count = 0;
+        for (auto at = text.find("No space left"); at != std::string::npos;
+             at = text.find("No space left", at + 1))
+            count += text.find("the next save tries again", at) < text.find('\n', at);
+        return count;
+    };
+    std::thread makes_room([&] {
+        while (!ended && warnings() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        fs::remove(filler);
+    });
+    auto command =
+        train({"--snapshot-every=10", "--snapshot-dir", disk / "s", "--step-time-ms=20"});
+    command[1] = "--steps=160";
+    const auto ends = run_program(2, 0, command, folder.path() / "g0");
+    ended = true;
+    makes_room.join();
+    EXPECT_EQ(ends, Ends({0, 0})) << test::read_all(output);
+    EXPECT_GE(warnings(), 2u);
+    EXPECT_LE(warnings(), 15u);
+    EXPECT_TRUE(fs::exists(disk / "s" / "snapshot-000000000160-g0.json"));
+    EXPECT_THAT(last_line(output), HasSubstr("loss="));
+    (void)umount2(disk.c_str(), MNT_DETACH);
 }
 
 // The same with a learning rate that changes in each step, and with clipping. A schedule that
@@ -397,10 +445,10 @@ TEST(Train, LeavesAnErrorFile) {
     EXPECT_EQ(run_program(1, 0, {DDPRUN_TRAIN, "--data", "nowhere.csv"}, folder.path() / "o"),
               Ends({2}));
     unsetenv("TORCHELASTIC_ERROR_FILE");
-    EXPECT_THAT(test::read_all(account),
-                testing::AllOf(HasSubstr("\"message\":{\"message\":\"usage: "),
-                               HasSubstr("nowhere.csv"), HasSubstr("\"timestamp\""),
-                               HasSubstr("\"errorCode\":2}")));
+    EXPECT_THAT(
+        test::read_all(account),
+        testing::AllOf(HasSubstr("\"message\":{\"message\":\"usage: "), HasSubstr("nowhere.csv"),
+                       HasSubstr("\"timestamp\""), HasSubstr("\"errorCode\":2}")));
 }
 
 }  // namespace

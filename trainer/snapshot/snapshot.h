@@ -108,6 +108,7 @@ class SnapshotFolder {
     // it. That happens if the manifest is in place but the folder could not be synced.
     void discard(const SnapshotName& name, const std::string& file) const;
     Generation generation() const { return generation_; }
+    void warn(const std::string& text) const { warn_(text); }
     const std::string& folder() const { return folder_; }
 
     // Removes all snapshots of more than `step` steps, for a training that goes back to an older

@@ -120,10 +120,21 @@ void SnapshotWriter::prepare(const std::vector<TensorView>& tensors) {
     }
 }
 
+// Other errors than these do not go away: the ranks differ, or the folder is another job's.
+Result<void> SnapshotWriter::or_warned(const Result<void>& saved) const {
+    if (saved || !options_.goes_on_unsaved) return saved;
+    const auto code = saved.error().code();
+    if (code != ErrorCode::unavailable && code != ErrorCode::not_found) return saved;
+    if (context_.is_first())
+        folder_.warn(saved.error().sentence() +
+                     "; the training goes on, and the next save tries again");
+    return {};
+}
+
 // Waits until the slot's memory is free. Keeps the first failure for the next save() or wait().
 Result<void> SnapshotWriter::await(Slot& slot) {
     if (!slot.work) return {};
-    auto done = slot.work->wait();
+    const auto done = or_warned(slot.work->wait());
     slot.work.reset();
     if (!done && failed_) failed_ = done;
     return done;

@@ -67,6 +67,10 @@ struct WriterOptions {
     // others: a snapshot of replicas that have drifted apart would be a mixture. The snapshot is
     // then refused, with the tensor and the ranks. Not for tensors that `gpu` or `copy` reads.
     bool verify_replicas = true;
+    // A snapshot that cannot be saved for a reason that may pass (a full disk, a folder that is gone
+    // or may only be read) is a warning of rank 0's folder, one for each snapshot, and no error. The
+    // training goes on, and the next save() tries again. newest() says which one is complete.
+    bool goes_on_unsaved = false;
 };
 
 class SnapshotWriter {
@@ -141,6 +145,7 @@ class SnapshotWriter {
     Result<void> complete(SaveMeeting& meeting, const SaveJob& job, std::vector<Metadata> metadata);
     Result<SnapshotFile> hear_of(SaveMeeting& meeting, const SaveJob::File& expected) const;
     Result<void> await(Slot& slot);
+    Result<void> or_warned(const Result<void>& saved) const;
 
     const Context context_;
     // When the waits for other ranks end, whatever their time-outs.
