@@ -92,6 +92,19 @@ std::vector<pid_t> find_descendants(pid_t root) {
     return found;
 }
 
+std::vector<pid_t> find_children(pid_t parent) {
+    std::vector<pid_t> found;
+    if (!proc_is_ours()) return found;
+    if (kernel_lists_children()) {
+        append_children(parent, found);
+        return found;
+    }
+    const std::multimap<pid_t, pid_t> children = all_children();
+    const auto [first, last] = children.equal_range(parent);
+    for (auto child = first; child != last; ++child) found.push_back(child->second);
+    return found;
+}
+
 bool is_living_child(pid_t pid) {
     siginfo_t ended{};
     return ::waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&

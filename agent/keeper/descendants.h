@@ -17,6 +17,9 @@ namespace ddprun::agent {
 // not ours (own_proc.h).
 std::vector<pid_t> find_descendants(pid_t root);
 
+// The pids of all children of a process, likewise.
+std::vector<pid_t> find_children(pid_t parent);
+
 // Whether this is a child of this process that has not ended.
 bool is_living_child(pid_t pid);
 

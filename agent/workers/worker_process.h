@@ -17,11 +17,20 @@ struct WorkerProcess {
     bool lives() const { return pid != 0 && !ended; }
     // Whether a process is in its session or process group.
     bool has(std::int64_t process) const;
-    // Sends a signal to its process group.
+    // Sends a signal that asks it to stop: to the processes that live on after it
+    // (signal_targets.h), else to its process group. A plain program ends with all that it has
+    // started.
     void signal(int number) const;
+    // Sends a signal that asks for something else, to these processes only. Returns false if there
+    // is none: the worker would die of it.
+    bool pass_on(int number) const;
     // Sends SIGKILL to this process alone. Without a pidfd the keeper alone kills: it knows which
     // pids are still in use.
     void kill() const;
+
+  private:
+    bool is_there() const;
+    void signal_group(int number) const;
 };
 
 }  // namespace ddprun::agent
