@@ -52,7 +52,8 @@ WorkerSet::WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Spaw
       consoles_(consoles),
       folder_(folder),
       on_event_(std::move(on_event)),
-      warn_(std::move(warn)) {}
+      warn_(std::move(warn)),
+      passed_(loop, [this](int index, int number) { return pass_on(index, number); }) {}
 
 WorkerSet::~WorkerSet() = default;
 
@@ -92,6 +93,7 @@ void WorkerSet::start(const rendezvous::NodePlace& place, Ready ready) {
 
 void WorkerSet::kill() {
     forgone_ = true;
+    passed_.forget();
     for (const auto& worker : workers_) worker->kill();
 }
 
@@ -172,6 +174,7 @@ void WorkerSet::fail(Worker& worker, const std::string& sentence, int exit_code)
 
 void WorkerSet::signal(int number, const std::vector<std::int64_t>& abort_these) {
     signalled_ = number;
+    passed_.forget();
     if (!signalled_at_) signalled_at_ = boot_now();
     // The folders are still being made, so no worker has been requested yet, and none will be.
     if (!output_ && !std::exchange(forgone_, true))
@@ -204,10 +207,21 @@ void WorkerSet::signal_aborted(int number) {
     });
 }
 
-// A worker that is not running yet could have no handler, and would die of it.
 void WorkerSet::pass_on(int number) {
-    for (const auto& worker : workers_)
-        if (worker->lives()) worker->signal(number);
+    std::vector<int> spared;
+    for (const auto& worker : workers_) {
+        if (pass_on(worker->index, number)) continue;
+        spared.push_back(worker->rank);
+        passed_.spared(worker->index, number);
+    }
+    if (!spared.empty()) warn_(Error(ErrorCode::closed, spared_sentence(number, spared)));
+}
+
+// A worker that is not running yet has no handler, either.
+bool WorkerSet::pass_on(int index, int number) const {
+    const Worker& worker = *workers_.at(static_cast<std::size_t>(index));
+    if (worker.lives()) return static_cast<const WorkerProcess&>(worker).pass_on(number);
+    return worker.ended;
 }
 
 // The file first and then the signal, so that a worker that gets the signal finds the file. If the

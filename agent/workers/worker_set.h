@@ -22,6 +22,7 @@
 #include "agent/output/generation_output.h"
 #include "agent/pmi/pmi_server.h"
 #include "agent/standstill/watched_workers.h"
+#include "agent/workers/passed_signals.h"
 #include "agent/workers/request_files.h"
 #include "agent/workers/worker_plan.h"
 #include "base/loop/turn_budget.h"
@@ -49,12 +50,12 @@ class WorkerSet {
     // Sends SIGKILL to the living workers, but to nothing that they started: that is the keeper's
     // work. Workers that have not been requested yet will not be started.
     void kill();
-    // Stops the workers: sends a signal to the process group of each that lives, or will live.
+    // Stops the workers: sends a signal to each that lives, or will live (WorkerProcess::signal).
     // Processes of theirs in `abort` get SIGABRT, and it after a moment only: Python's faulthandler
     // writes their functions then, which are told with their end (WorkerOutcome::stack).
     void signal(int number, const std::vector<std::int64_t>& abort = {});
-    // Sends a signal to the process group of each living worker. It stops nothing: what a worker
-    // dies of later is its own.
+    // Passes a signal on to each worker that does not die of it, to the others when they do not any
+    // more. It stops nothing: what a worker dies of later is its own.
     void pass_on(int number);
     // As signal(), but first writes the file that tells the workers why. If this takes too long,
     // the signal is sent without the file.
@@ -103,6 +104,7 @@ class WorkerSet {
     DeathFacts facts_of(const Worker& worker, const ExitStatus& status, Time at);
     void read_account(const Worker& worker, DeathFacts facts);
     void tell(int index, DeathFacts facts);
+    bool pass_on(int index, int number) const;
     bool abort(Worker& worker, const std::vector<std::int64_t>& processes);
     void signal_aborted(int number);
 
@@ -128,6 +130,7 @@ class WorkerSet {
     bool forgone_ = false;                    // kill() was called
     std::optional<Time> signalled_at_;        // time of the first one
     std::vector<std::unique_ptr<Worker>> workers_;
+    PassedSignals passed_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

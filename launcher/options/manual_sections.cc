@@ -70,7 +70,7 @@ constexpr ManualRow kSignals[] = {
      "the caller has it blocked or "
      "ignored"},
     {"SIGUSR1, SIGUSR2",
-     "are passed on to the workers and stop nothing, unless --signals-to-handle or "
+     "are passed on to workers that handle them and stop nothing, unless --signals-to-handle or "
      "--requeue-signal names them"},
 };
 

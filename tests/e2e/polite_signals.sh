@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A signal that asks for something reaches the ranks and not their helpers: a rank with a handler saves, although it has
-# child processes that die of the signal. A plain program ends with all that it has started.
+# child processes that die of the signal. A plain program ends with all that it has started. SIGUSR1 kills no rank that
+# has no handler for it yet.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
 
@@ -104,5 +105,43 @@ for context in fork spawn forkserver; do
     join job 60
     expect_code 0
     both heard "" || fail "not both have heard"
+    expect_not_in "$work/job.err" 'was kept from'
     expect_nothing_left
 done
+
+say "SIGUSR1: a rank without a handler is spared and named, and gets the signal when it has one"
+cat >"$work/late.py" <<'P'
+import os, signal, sys, time
+
+folder, rank = sys.argv[1], os.environ["RANK"]
+open(f"{folder}/up.{rank}", "w").close()
+while not os.path.exists(f"{folder}/go"):
+    time.sleep(0.01)
+heard = []
+signal.signal(signal.SIGUSR1, lambda *_: heard.append(1))
+while not heard:
+    time.sleep(0.01)
+print("heard", flush=True)
+P
+for way in script shell; do
+    command=("$work/late.py" "$work")
+    [[ $way == script ]] || command=(bash -c 'python3 "$@"; exit $?' x "${command[@]}")
+    rm -f "$work/go"
+    begin "${command[@]}"
+    kill -USR1 "${pid[job]}"
+    wait_until 10 has "$work/job.err" 'SIGUSR1 was kept from ranks 0, 1, which would die of it' || fail "not named"
+    touch "$work/go"
+    join job 30
+    expect_code 0
+    (($(grep -c heard "$work/job.out") == 2)) || fail "not both have heard"
+    expect_nothing_left
+done
+
+say "a rank that is spared and never handles SIGUSR1 ends as if nothing had come"
+begin bash -c 'touch "$0/up.$RANK"; until [[ -e $0/end ]]; do sleep 0.05; done; exit 4' "$work"
+kill -USR1 "${pid[job]}"
+wait_until 10 has "$work/job.err" 'was kept from ranks 0, 1' || fail "not named"
+touch "$work/end"
+join job 30
+expect_code 4
+expect_nothing_left

@@ -5,6 +5,8 @@
 
 #include <map>
 
+#include "agent/workers/passed_signals.h"
+
 namespace ddprun::agent {
 namespace {
 
@@ -166,6 +168,14 @@ TEST(ThreadStatus, ZombiesAndMissingTextsHaveEnded) {
     EXPECT_TRUE(parse_thread_status("Name:\tx\nState:\tZ (zombie)\n").has_ended());
     EXPECT_TRUE(parse_thread_status("Name:\tx\nState:\t").has_ended());
     EXPECT_FALSE(parse_thread_status("Name:\tx\nState:\tT (stopped)\n").has_ended());
+}
+
+TEST(SparedSentence, NamesAtMostThreeRanks) {
+    EXPECT_EQ(spared_sentence(10, {4}),
+              "SIGUSR1 was kept from rank 4, which would die of it; a rank gets it as soon as it "
+              "has a handler for it");
+    EXPECT_THAT(spared_sentence(12, {0, 1, 2, 3, 7}),
+                testing::StartsWith("SIGUSR2 was kept from ranks 0, 1, 2 and 2 more, which"));
 }
 
 }  // namespace
