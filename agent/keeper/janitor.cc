@@ -1,12 +1,17 @@
 // Recognizes janitor processes by what /proc says about them.
 #include "agent/keeper/janitor.h"
 
+#include <csignal>
+#include <cstdlib>
 #include <string>
 
 #include "base/system/small_file.h"
 
 namespace ddprun::agent {
 namespace {
+
+// The kernel keeps the first 15 characters of "torch_shm_manager".
+constexpr const char* kOfTensors = "torch_shm_manag\n";
 
 std::string read_of(pid_t pid, const char* file) {
     return read_small_file("/proc/" + std::to_string(pid) + '/' + file);
@@ -35,10 +40,18 @@ Janitor python_janitor(pid_t pid) {
 
 }  // namespace
 
-Janitor janitor(pid_t pid) {
-    // The kernel keeps the first 15 characters of "torch_shm_manager".
+bool may_be_janitor(pid_t pid) {
     const std::string name = read_of(pid, "comm");
-    if (name == "torch_shm_manag\n") return Janitor::of_tensors;
+    if (name == kOfTensors) return true;
+    if (!name.starts_with("python")) return false;
+    constexpr unsigned long long kBoth = 1ULL << (SIGINT - 1) | 1ULL << (SIGTERM - 1);
+    const std::string ignored = field(read_of(pid, "status"), "SigIgn");
+    return (std::strtoull(ignored.c_str(), nullptr, 16) & kBoth) == kBoth;
+}
+
+Janitor janitor(pid_t pid) {
+    const std::string name = read_of(pid, "comm");
+    if (name == kOfTensors) return Janitor::of_tensors;
     return name.starts_with("python") ? python_janitor(pid) : Janitor::none;
 }
 

@@ -21,6 +21,10 @@ enum class Janitor {
 // waits, even if the process hangs in the kernel.
 Janitor janitor(pid_t pid);
 
+// Whether it looks like a janitor: it has the name of one and, if it is Python's, ignores SIGINT
+// and SIGTERM. The process need not be stopped.
+bool may_be_janitor(pid_t pid);
+
 // How long a janitor may work after all other processes are dead. Python's needs milliseconds, or a
 // tenth of a second if it has just started. PyTorch's waits two seconds for new processes first, so
 // it is allowed to work only where nobody else can do it.

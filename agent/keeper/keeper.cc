@@ -36,6 +36,10 @@ namespace {
 constexpr int kShortLives = 5;
 constexpr Duration kShortLife = std::chrono::seconds{10};
 
+LeftRunning left_of(const Reply& reply) {
+    return {static_cast<int>(reply.count), {reply.pid, reply.name}, static_cast<int>(reply.killed)};
+}
+
 }  // namespace
 
 // Held by shared_ptr: a timer's handler and the socket's callbacks, while they run, may outlive the
@@ -195,8 +199,10 @@ void Keeper::Impl::on_reply(const Reply& reply, std::vector<UniqueFd>& fds) {
             return;
         case ReplyKind::swept:
             rounds->forget();
-            if (auto sweep = sweeps.extract(reply.id))
-                sweep.mapped()({static_cast<int>(reply.count), {reply.pid, reply.name}});
+            if (auto sweep = sweeps.extract(reply.id)) sweep.mapped()(left_of(reply));
+            return;
+        case ReplyKind::waits:
+            if (events.waits) events.waits(left_of(reply));
             return;
         case ReplyKind::stopped:
             return stop_with(reply.pid, reply.wait_status);
@@ -325,14 +331,23 @@ void Keeper::noticed() {
     if (alive()) impl_->noticed();
 }
 
-void Keeper::sweep(bool succeeded, SweptCallback done) {
+void Keeper::hurry(Duration to_leave) {
+    if (alive()) impl_->socket->send(keeper::of(RequestKind::hurry, {}, to_leave));
+}
+
+void Keeper::sweep(const std::optional<Patience>& patience, SweptCallback done) {
     // After the keeper's death and before the first request to its successor nothing can be left.
     // If its processes are still being killed, call_back_died() answers.
     if (!alive() && impl_->pid < 0)
         return asio::post(*impl_->io, [done = std::move(done)] { done({}); });
     Request request = keeper::of(RequestKind::sweep);
     request.id = impl_->next_id++;
-    request.give_time = succeeded ? 1 : 0;
+    if (patience) {
+        request.give_time = 1;
+        request.time_ns = patience->wait.count();
+        request.lease_ns = patience->to_leave.count();
+        request.leave_alone = patience->leave_alone ? 1 : 0;
+    }
     impl_->sweeps.emplace(request.id, std::move(done));
     if (alive()) impl_->send_work(request);
 }

@@ -63,6 +63,8 @@ struct KeeperEvents {
     // A sweep leaves this process alone. Comes once, before the callback of the sweep; if it
     // blocks, the sweep finds no end.
     std::function<void(const Survivor& survivor)> survivor;
+    // A sweep with patience waits for these. Comes once, before the callback of the sweep.
+    std::function<void(const LeftRunning& left)> waits;
     // The deadline has passed, and the keeper has killed everything. This object has already
     // answered the keeper that ddprun noticed.
     std::function<void()> expired;
@@ -111,10 +113,12 @@ class Keeper {
     // deadline in the future, and may be called at any time.
     void noticed();
     // Kills and reaps all workers and everything that they started. Calls back when nothing is left
-    // but spared helpers. `succeeded`: the workers have, so what they have left running gets a
-    // moment to end by itself; only then `left` is told.
+    // but spared helpers. With `patience` the workers have succeeded: what they have left running
+    // gets this time, and only then `left` is told.
     using SweptCallback = std::function<void(const LeftRunning& left)>;
-    void sweep(bool succeeded, SweptCallback done);
+    void sweep(const std::optional<Patience>& patience, SweptCallback done);
+    // The patience of a sweep is over: what is left has this time from SIGTERM to SIGKILL.
+    void hurry(Duration to_leave);
     // Prepares what the keeper does last, when ddprun is gone: it writes `frame` to its duplicate
     // of link_fd, and closes its duplicate of listen_fd. -1 means none. Each call replaces the one
     // before.

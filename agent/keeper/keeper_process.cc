@@ -33,6 +33,8 @@ namespace {
 constexpr int kLookAgain = 2;
 // The same while a process stays that may not be killed.
 constexpr int kLookAtBlocked = 200;
+// The same while it waits for what workers that have succeeded have left running.
+constexpr int kLookAtLeft = 50;
 // After this many starts the keeper looks at the workers that it has started. Each worker costs
 // descriptors until its program runs, and each new child copies them all and closes them at exec.
 // Without the limit, the cost of many starts would grow with their square.
@@ -73,6 +75,7 @@ class Process {
     void tell_stopped();
     void reaped(pid_t pid, int wait_status);
     void begin_killing(bool with_spared);
+    void kill_workers(bool with_spared) const;
     void go_on_killing();
     void on_timer(Time now);
 
@@ -85,7 +88,8 @@ class Process {
 
     // Rounds of killing are in progress. New forks fail in this time.
     bool killing_ = false;
-    Killing rounds_{[this](const Survivor& found) { replies_.survivor(found); }};
+    Killing rounds_{[this](const Survivor& found) { replies_.survivor(found); },
+                    [this](const LeftRunning& left) { replies_.waits(left); }};
     std::vector<std::uint32_t> sweeps_;  // to be answered when all is killed
     bool tell_expired_ = false;          // likewise: send `expired`
     bool shutdown_ = false;
@@ -102,7 +106,9 @@ int Process::run() {
     if (!timer_.open() || !signals_.open()) return 1;
     for (;;) {
         if (killing_)
-            wait(rounds_.blocked() ? kLookAtBlocked : kLookAgain);
+            wait(rounds_.blocked()      ? kLookAtBlocked
+                 : rounds_.waits_long() ? kLookAtLeft
+                                        : kLookAgain);
         else if (!wait(lock_due_ ? kQuiet : -1))
             lock();
         // Requests come before the timer: a deadline that ddprun has moved in time must not fire.
@@ -214,11 +220,18 @@ void Process::handle(const Request& request, std::vector<UniqueFd>& fds) {
         // A shutdown is a sweep after which the keeper ends.
         case RequestKind::shutdown:
             shutdown_ = true;
+            if (rounds_.leaves_alone()) return kill_workers(true);
             [[fallthrough]];
         case RequestKind::sweep:
             sweeps_.push_back(request.id);
-            if (request.give_time != 0 && !killing_) rounds_.give_time();
+            if (request.give_time == 0)
+                rounds_.hurry();
+            else if (!killing_)
+                rounds_.give_time({Duration{request.time_ns}, Duration{request.lease_ns},
+                                   request.leave_alone != 0});
             return begin_killing(shutdown_);
+        case RequestKind::hurry:
+            return rounds_.hurry(Duration{request.lease_ns});
         case RequestKind::prepare:
             return will_.prepare(request, fds);
         case RequestKind::folder:
@@ -319,9 +332,13 @@ void Process::reaped(pid_t pid, int wait_status) {
 // everything else.
 void Process::begin_killing(bool with_spared) {
     if (with_spared) rounds_.spare_nobody();
+    kill_workers(with_spared);
+    killing_ = true;
+}
+
+void Process::kill_workers(bool with_spared) const {
     for (const Worker& worker : workers_)
         if (!worker.spared || with_spared) ::kill(worker.pid, SIGKILL);
-    killing_ = true;
 }
 
 // Answers only when a round has proved that nothing is left.

@@ -33,8 +33,11 @@ enum class RequestKind : std::uint32_t {
     deadline,
     // ddprun knows of all deadlines before time_ns, the moment of sending.
     noticed,
-    // Kill everything that is left; with `give_time` after a moment. Answered by `swept`.
+    // Kill everything that is left; with `give_time` after time_ns and lease_ns (Patience).
+    // Answered by `swept`.
     sweep,
+    // What is left running has only lease_ns from SIGTERM to SIGKILL; 0: kill it.
+    hurry,
     // Payload: the Gone frame. Descriptors: payload, then link and listener, as `present` says.
     prepare,
     // Payload: path of a folder to be removed when ddprun is gone. Descriptors: payload, then its
@@ -56,11 +59,12 @@ struct Request {
     std::uint32_t argc = 0, envc = 0, cpus = 0;  // number of entries in the payload
     std::uint32_t payload_bytes = 0;
     std::uint32_t give_time = 0;
-    std::uint32_t foreground = 0;  // the worker stays in ddprun's session
-    std::uint32_t spared = 0;      // sweeps leave it alone
-    std::int32_t pid = 0;          // of adopt
-    std::uint32_t in_front = 0;    // it becomes the foreground process group at once
-    std::uint32_t present = 0;     // bit i: the i-th descriptor after the payload is there
+    std::uint32_t leave_alone = 0;  // with `give_time`
+    std::uint32_t foreground = 0;   // the worker stays in ddprun's session
+    std::uint32_t spared = 0;       // sweeps leave it alone
+    std::int32_t pid = 0;           // of adopt
+    std::uint32_t in_front = 0;     // it becomes the foreground process group at once
+    std::uint32_t present = 0;      // bit i: the i-th descriptor after the payload is there
     std::int32_t extra_numbers[kMaxExtra] = {};  // numbers of the extra descriptors in the worker
     std::uint32_t extras = 0;
 };
@@ -72,7 +76,10 @@ enum class ReplyKind : std::uint32_t {
     exited,     // a worker was reaped: pid, wait_status, time_ns
     stopped,    // a worker at a terminal was stopped: pid, wait_status (the signal)
     signalled,  // a worker has sent the keeper a signal that is meant for ddprun: wait_status
-    swept,    // nothing is left: id; with `give_time`: count, and pid and name of the first of them
+    // Nothing is left: id; with `give_time`: count, killed, and pid and name of the first of them.
+    swept,
+    // With `give_time`: the sweep waits for these: count, and pid and name of the first of them.
+    waits,
     passed,   // the deadline has passed; ddprun must answer with `noticed`
     expired,  // after `passed`: everything is killed
     works,    // answer to `check`
@@ -105,8 +112,9 @@ struct Reply {
     std::int64_t time_ns = 0;
     std::uint32_t user = 0;
     std::uint32_t blocks = 0;
-    std::uint32_t count = 0;  // of the processes that the workers had left running
-    char name[16] = {};       // of a process, as the kernel has it
+    std::uint32_t count = 0;   // of the processes that the workers had left running
+    std::uint32_t killed = 0;  // of these
+    char name[16] = {};        // of a process, as the kernel has it
 };
 
 // The part of a fork request without a fixed size. In the memory file: CPU numbers, then texts with

@@ -51,13 +51,29 @@ void Replies::signalled(int signal) {
     if (!waits) add(reply);
 }
 
+namespace {
+
+void describe(const LeftRunning& left, Reply& reply) {
+    reply.count = static_cast<std::uint32_t>(left.count);
+    reply.killed = static_cast<std::uint32_t>(left.killed);
+    reply.pid = left.first.pid;
+    left.first.name.copy(reply.name, sizeof reply.name - 1);
+}
+
+}  // namespace
+
 void Replies::swept(std::uint32_t id, const LeftRunning& left) {
     Reply reply{};
     reply.kind = ReplyKind::swept;
     reply.id = id;
-    reply.count = static_cast<std::uint32_t>(left.count);
-    reply.pid = left.first.pid;
-    left.first.name.copy(reply.name, sizeof reply.name - 1);
+    describe(left, reply);
+    add(reply);
+}
+
+void Replies::waits(const LeftRunning& left) {
+    Reply reply{};
+    reply.kind = ReplyKind::waits;
+    describe(left, reply);
     add(reply);
 }
 

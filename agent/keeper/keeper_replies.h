@@ -26,6 +26,7 @@ class Replies {
     // Once only while the first waits, as the kernel has it: a flood of signals fills no memory.
     void signalled(int signal);
     void swept(std::uint32_t id, const LeftRunning& left);
+    void waits(const LeftRunning& left);
     void passed();
     void expired();
     void works();

@@ -28,6 +28,8 @@ constexpr Duration kPatience = std::chrono::milliseconds{200};
 // How long processes may take to end by themselves after their worker has succeeded. Most are about
 // to: a loader's, whose parent has gone.
 constexpr Duration kGoByThemselves = std::chrono::milliseconds{100};
+// A wait that takes longer is logged.
+constexpr Duration kTellWait = std::chrono::seconds{2};
 // How long rounds go on that find nothing to kill. A setuid program may drop its rights, and a
 // process that changes its parent may be missed once.
 constexpr Duration kNothingToKill = std::chrono::seconds{1};
@@ -138,17 +140,56 @@ bool Killing::janitors_work(Time now) const {
                                [now](const auto& each) { return now < each.second.until; });
 }
 
-// Counts what runs, and may be killed, at the end of the wait.
-bool Killing::waits_for_left(Time now) {
+// What runs and may be killed. Janitors end when all others have.
+std::vector<pid_t> Killing::left_running() const {
     std::vector<pid_t> running = find_descendants(::getpid());
     std::erase_if(running, [this](pid_t pid) {
-        return is_zombie(pid) || always_spared_.contains(pid) || !send(pid, 0);
+        return is_zombie(pid) || always_spared_.contains(pid) || !send(pid, 0) ||
+               may_be_janitor(pid);
     });
-    if (!running.empty() && now < began_ + kGoByThemselves) return true;
-    gives_time_ = false;
-    if (!running.empty())
-        left_ = {static_cast<int>(running.size()), find_survivor(running.front())};
+    return running;
+}
+
+// The rounds kill when it returns false.
+bool Killing::waits_for_left(Time now) {
+    const std::vector<pid_t> running = left_running();
+    if (running.empty()) {
+        patience_.reset();
+        return false;
+    }
+    const LeftRunning found{static_cast<int>(running.size()), find_survivor(running.front())};
+    if (now < began_ + std::max(patience_->wait, kGoByThemselves)) {
+        if (now >= began_ + kTellWait && !std::exchange(told_wait_, true) && on_wait_)
+            on_wait_(found);
+        return true;
+    }
+    if (patience_->leave_alone) {
+        leaves_alone_ = true;
+        return false;
+    }
+    if (asked_at_ == kNever) {
+        asked_at_ = now;
+        left_ = found;
+        for (const pid_t pid : running) {
+            send(pid, SIGTERM);
+            send(pid, SIGCONT);  // a stopped one would not act on it
+        }
+    }
+    if (now < asked_at_ + patience_->to_leave) return true;
+    left_.killed = found.count;
+    patience_.reset();
     return false;
+}
+
+void Killing::hurry(Duration to_leave) {
+    if (!patience_) return;
+    if (to_leave == Duration{}) return patience_.reset();
+    patience_->wait = {};
+    patience_->to_leave = std::min(patience_->to_leave, to_leave);
+}
+
+bool Killing::waits_long() const {
+    return patience_ && began_ != kNever && boot_now() >= began_ + kGoByThemselves;
 }
 
 // With a spared child waitpid() cannot say that nothing else is left. Two looks one behind the
@@ -189,9 +230,10 @@ void Killing::forget() {
     janitors_.clear();
     groups_.clear();
     succeeded_.clear();
-    gives_time_ = false;
+    patience_.reset();
+    told_wait_ = false;
     all_well_ = true;
-    began_ = nothing_since_ = kNever;
+    began_ = nothing_since_ = asked_at_ = kNever;
 }
 
 // Called again and again until it returns true. It never blocks, so that the keeper can watch the
@@ -201,6 +243,7 @@ bool Killing::round(const Reaped& reaped) {
     if (began_ == kNever) {
         began_ = now;
         left_ = {};
+        leaves_alone_ = false;
     }
     // The pids of dead processes are recorded, too: the names of their objects in shared memory
     // contain them.
@@ -210,9 +253,13 @@ bool Killing::round(const Reaped& reaped) {
         always_spared_.erase(pid);
         if (reaped) reaped(pid, status);
     };
-    if (gives_time_ && waits_for_left(now)) {
+    if (patience_ && waits_for_left(now)) {
         reap_children(reap);
         return false;
+    }
+    if (leaves_alone_) {
+        forget();
+        return true;
     }
     blocked_ = false;
     const std::vector<pid_t> stopped = stop_all(now);
@@ -254,11 +301,35 @@ std::string survivor_sentence(const Survivor& survivor) {
     return who + ", which a worker has started, may not be killed from here; it runs on";
 }
 
-std::string left_sentence(const LeftRunning& left, const std::string& origin) {
+namespace {
+
+std::string names_of(const LeftRunning& left) {
     std::string who = "process " + std::to_string(left.first.pid);
     if (!left.first.name.empty()) who += " (" + left.first.name + ")";
     if (left.count > 1) who += " and " + std::to_string(left.count - 1) + " more";
-    return who + ", " + origin + ", " + (left.count > 1 ? "were" : "was") + " killed";
+    return who;
+}
+
+}  // namespace
+
+std::string left_sentence(const LeftRunning& left, const std::string& origin) {
+    return names_of(left) + ", " + origin + ", " + (left.count > 1 ? "were" : "was") + " killed";
+}
+
+std::string left_behind_sentence(const LeftRunning& left, const Patience& patience) {
+    std::string text = names_of(left) + ", which the workers had left running, " +
+                       (left.count > 1 ? "were" : "was") + " ended";
+    if (left.killed > 0)
+        text += ", " + std::to_string(left.killed) + " of them by SIGKILL " +
+                to_text(patience.to_leave) + " after SIGTERM";
+    if (patience.wait > Duration{})
+        return text + " (--wait-for-helpers=" + to_text(patience.wait) + ")";
+    return text + "; --wait-for-helpers=SECONDS waits for such processes";
+}
+
+std::string waits_sentence(const LeftRunning& left, const Patience& patience) {
+    return "the workers have succeeded; waiting up to " + to_text(patience.wait) + " for " +
+           names_of(left) + ", which they have left running (--wait-for-helpers)";
 }
 
 bool kill_all_descendants(Duration limit, const Reaped& reaped) {

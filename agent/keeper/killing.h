@@ -20,6 +20,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -46,14 +47,26 @@ Survivor find_survivor(pid_t pid);
 // here; it runs on".
 std::string survivor_sentence(const Survivor& survivor);
 
-// What was killed although it might have run on.
+// What was ended although it might have run on.
 struct LeftRunning {
     int count = 0;
     Survivor first;
+    int killed = 0;  // of these, by SIGKILL
 };
 // For example "process 4711 (tail) and 2 more, which the workers had left running, were killed".
 std::string left_sentence(const LeftRunning& left,
                           const std::string& origin = "which the workers had left running");
+
+// How workers that have succeeded are followed: what they have left running.
+struct Patience {
+    Duration wait{};           // for it to end by itself
+    Duration to_leave{};       // from SIGTERM to SIGKILL after that
+    bool leave_alone = false;  // it runs on, also after the keeper's end
+};
+// For example "process 4711 (tail), which the workers had left running, was ended; …".
+std::string left_behind_sentence(const LeftRunning& left, const Patience& patience);
+// For example "waiting up to 60.0 s for process 4711 (tail), which …".
+std::string waits_sentence(const LeftRunning& left, const Patience& patience);
 
 // Kills generations, one after the other. When nothing of a generation is left, its records are
 // cleared for the next one.
@@ -61,7 +74,10 @@ class Killing {
   public:
     // Called within a round with each survivor, once.
     using OnSurvivor = std::function<void(const Survivor&)>;
-    explicit Killing(OnSurvivor on_survivor = {}) : on_survivor_(std::move(on_survivor)) {}
+    // Called within a round when it waits for what workers have left running, once.
+    using OnWait = std::function<void(const LeftRunning&)>;
+    explicit Killing(OnSurvivor on_survivor = {}, OnWait on_wait = {})
+        : on_survivor_(std::move(on_survivor)), on_wait_(std::move(on_wait)) {}
 
     // A worker of the generation was started; it leads a session and a process group.
     void started(pid_t worker) { groups_.insert(worker); }
@@ -70,10 +86,15 @@ class Killing {
     void spare_nobody() { always_spared_.clear(); }
     // A process of the generation was reaped outside a round.
     void reaped(pid_t pid, int wait_status);
-    // The workers have succeeded. What they have left running gets a moment to end by itself, and
-    // what is killed then is counted. Call it before the first round; hurry() takes it back.
-    void give_time() { gives_time_ = true; }
-    void hurry() { gives_time_ = false; }
+    // The workers have succeeded. What they have left running gets this time, a moment at least,
+    // and what is ended then is counted. Call it before the first round.
+    void give_time(const Patience& patience) { patience_ = patience; }
+    // The wait is over: what still runs has this time from SIGTERM to SIGKILL, if it is shorter.
+    void hurry(Duration to_leave = {});
+    // Waits for what workers have left running, and longer than a moment.
+    bool waits_long() const;
+    // What the workers have left running runs on after the end of the keeper.
+    bool leaves_alone() const { return leaves_alone_; }
     const LeftRunning& left() const { return left_; }  // by the newest generation
     // Nothing of the generation is left.
     void forget();
@@ -88,6 +109,7 @@ class Killing {
     bool kill_all(const std::vector<pid_t>& stopped, Time now);
     bool kill_groups();
     bool spare(pid_t pid, Time now);
+    std::vector<pid_t> left_running() const;
     bool waits_for_left(Time now);
     bool only_always_spared() const;
     bool janitors_work(Time now) const;
@@ -104,12 +126,15 @@ class Killing {
     Time began_ = kNever;  // of the first round for this generation; kNever: no killing in progress
 
     OnSurvivor on_survivor_;
+    OnWait on_wait_;
     std::set<pid_t> always_spared_;
     std::set<pid_t> groups_;     // of the workers
     std::set<pid_t> succeeded_;  // workers that have ended with 0 by themselves
     std::set<pid_t> refused_;    // may not be killed, as this round has found
     bool blocked_ = false;
-    bool gives_time_ = false;
+    std::optional<Patience> patience_;  // while it lasts
+    Time asked_at_ = kNever;            // what is left got SIGTERM
+    bool told_wait_ = false, leaves_alone_ = false;
     bool all_well_ = true;  // no process of the generation has failed or was killed
     LeftRunning left_;
     std::set<pid_t> told_;  // all of them so far

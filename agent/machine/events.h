@@ -201,6 +201,12 @@ struct Sweep {
     bool met = false;  // all workers of the job had met
     bool operator==(const Sweep&) const = default;
 };
+// The workers have succeeded, and Sweep waits for what they have left running. It now has only this
+// time from SIGTERM to SIGKILL.
+struct HurrySweep {
+    Duration grace{};
+    bool operator==(const HurrySweep&) const = default;
+};
 // The sweep takes longer than killing can take: what is left, and where does it hang? Answered by
 // CannotKill, or not at all if nothing is left.
 struct LookForStuck {
@@ -221,7 +227,7 @@ struct Exit {
 
 using Effect = std::variant<Connect, Lead, LeaderHeard, SendMessage, SetDeadline, OpenStore, Spawn,
                             SignalWorkers, AskSnapshot, ExamineWorkers, AskJobEnd, Sweep,
-                            LookForStuck, CloseStore, Exit, Note>;
+                            HurrySweep, LookForStuck, CloseStore, Exit, Note>;
 using Effects = std::vector<Effect>;
 
 }  // namespace ddprun::agent

@@ -259,7 +259,7 @@ void MachineState::pass_on(int number) {
 }
 
 void MachineState::kill_now(Time now) {
-    if (!running || running->sweep.is_under_way()) return;
+    if (!running || (running->sweep.is_under_way() && !running->sweep.is_gentle())) return;
     note(Note::Level::warn, "interrupted again: killing the workers");
     begin_stop(now, kKill, Duration::zero());
 }

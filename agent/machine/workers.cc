@@ -102,6 +102,10 @@ void MachineState::judge_withheld(Time now) {
 void MachineState::begin_stop(Time now, int signal, Duration grace) {
     phase = Phase::stopping;
     if (!running->stopping_since) running->stopping_since = now;
+    if (running->sweep.is_gentle()) {
+        running->sweep.hurry(now, grace + config.grace.killed);
+        effects.push_back(HurrySweep{grace});
+    }
     if (running->sweep.is_under_way()) return;
     // A stop is under way already. A second reason can only make the kill earlier.
     if (running->ladder) return running->ladder->kill_at(now + grace);
@@ -121,10 +125,15 @@ void MachineState::climb(Time now) {
 }
 
 // SIGKILL for everything that is left, descendants too. Only the keeper can verify that nothing is
-// left.
+// left. After a success what is left has time first.
 void MachineState::sweep(Time now) {
-    if (!running->sweep.begin(now, config.grace.killed)) return;
+    const bool gentle = phase == Phase::running;
+    const Duration time =
+        gentle ? config.grace.helpers.value_or(Duration{}) + config.grace.final_stop : Duration{};
+    if (!running->sweep.begin(now, config.grace.killed + time, gentle)) return;
     effects.push_back(Sweep{running->place.generation, facts.reach() >= rendezvous::Reach::met});
+    // The leader must not take ranks that have ended for ranks that hang.
+    if (gentle && time > config.grace.final_stop) tell_soon(now);
 }
 
 void MachineState::look_for_stuck(Time now) {

@@ -97,6 +97,10 @@ void Runner::start() {
                         },
                     .signalled = [this](int number) { signal(number); },
                     .survivor = [this](const Survivor& survivor) { on_survivor(survivor); },
+                    .waits =
+                        [this](const LeftRunning& left) {
+                            log_(Note{Note::Level::info, waits_sentence(left, patience())});
+                        },
                     .expired = [this] { post(Tick{}); },
                     .frozen = [this] { post(KeeperFrozen{}); },
                     .died = [this](const std::string& how) { keeper_died(how); }});
@@ -177,6 +181,7 @@ void Runner::perform(Effect& effect) {
             },
             [&](const AskJobEnd&) { ask_job_end(); },
             [&](const ExamineWorkers& e) { looks_.examine(e); }, [&](const Sweep& e) { sweep(e); },
+            [&](const HurrySweep& e) { keeper_.hurry(e.grace); },
             [&](const LookForStuck& e) { look_for_stuck(e); }, [&](const Note& e) { log_(e); },
             [&](const Exit& e) {
                 // The machine has decided the end, so no further event reaches it.
@@ -283,17 +288,23 @@ void Runner::sweep(const Sweep& effect) {
     keeper_.noticed();
     const bool succeeded = workers_ && workers_->have_succeeded();
     warm_.ended(!succeeded, effect.met);
-    keeper_.sweep(succeeded,
+    keeper_.sweep(succeeded ? std::optional(patience()) : std::nullopt,
                   [this, generation, alive = std::weak_ptr(alive_)](const LeftRunning& left) {
                       // A keeper that has died answers its open sweeps as well. KeeperDied then
                       // tells the machine, not Swept.
                       if (!alive.lock() || !keeper_.alive()) return;
-                      if (left.count > 0) log_(Note{Note::Level::info, left_sentence(left)});
+                      if (left.count > 0)
+                          log_(Note{Note::Level::info, left_behind_sentence(left, patience())});
                       const auto swept = [this, generation] { post(Swept{generation}); };
                       if (!workers_) return swept();
                       workers_->finish();
                       workers_->when_told(swept);
                   });
+}
+
+Patience Runner::patience() const {
+    const Grace& grace = config_.machine.grace;
+    return {grace.helpers.value_or(Duration{}), grace.final_stop, !grace.helpers};
 }
 
 void Runner::on_survivor(const Survivor& survivor) {

@@ -84,6 +84,7 @@ class Runner {
     void ask_job_end();
     Event seen(Event event);
     void sweep(const Sweep& effect);
+    Patience patience() const;
     void on_survivor(const Survivor& survivor);
     void look_for_stuck(const LookForStuck& look);
     void heed_terminal(int wait_status);

@@ -37,6 +37,9 @@ struct StopOptions {
 struct Grace {
     Duration final_stop = std::chrono::seconds{30};  // from SIGTERM to SIGKILL when the job ends
     Duration restart = std::chrono::seconds{5};      // the same when a generation follows
+    // How long processes that workers have left running may run on after their success. None: they
+    // are left alone.
+    std::optional<Duration> helpers = Duration{};
     // A process may live on after SIGKILL, hanging in the kernel. After this time its node counts
     // as unusable.
     Duration killed = std::chrono::seconds{60};

@@ -4,6 +4,7 @@
 // Pure; owned by the agent machine.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -13,15 +14,20 @@ namespace ddprun::agent {
 
 class SweepWatch {
   public:
-    // Returns false if a sweep is under way already.
-    bool begin(Time now, Duration patience) {
+    // Returns false if a sweep is under way already. `gentle`: the workers have succeeded, and what
+    // they have left running has time.
+    bool begin(Time now, Duration patience, bool gentle = false) {
         if (under_way_) return false;
         under_way_ = true;
+        gentle_ = gentle;
         since_ = now;
         look_at_ = now + patience;
         return true;
     }
     bool is_under_way() const { return under_way_; }
+    bool is_gentle() const { return under_way_ && gentle_; }
+    // It has less time now.
+    void hurry(Time now, Duration patience) { look_at_ = std::min(look_at_, now + patience); }
     void is_done() {
         under_way_ = false;
         look_at_ = kNever;
@@ -41,6 +47,7 @@ class SweepWatch {
 
   private:
     bool under_way_ = false;
+    bool gentle_ = false;
     Time since_{};
     Time look_at_ = kNever;
     std::string stuck_;

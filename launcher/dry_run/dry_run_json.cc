@@ -109,6 +109,8 @@ Json times_of(const Plan& plan) {
             {"requeue_wait_seconds", seconds(rendezvous::requeue_wait(times))},
             {"grace_final_seconds", seconds(plan.grace.final_stop)},
             {"grace_restart_seconds", seconds(plan.grace.restart)},
+            {"wait_for_helpers_seconds",
+             plan.grace.helpers ? Json(seconds(*plan.grace.helpers)) : Json()},
             {"unkillable_seconds", seconds(plan.grace.killed)}};
 }
 

@@ -176,6 +176,11 @@ class Writer {
             row("flight recorder", "asked when all ranks stand still");
         row("SIGTERM to SIGKILL", seconds_text(plan_.grace.final_stop) + " at the end, " +
                                       seconds_text(plan_.grace.restart) + " at a restart");
+        if (!plan_.grace.helpers)
+            row("left running", "what workers leave when they succeed runs on");
+        else if (*plan_.grace.helpers > Duration{})
+            row("left running",
+                "waited for, up to " + seconds_text(*plan_.grace.helpers) + ", after success");
         row("unkillable after", seconds_text(plan_.grace.killed));
         if (!plan_.on_failure.empty()) row("on failure", plan_.on_failure);
         if (!plan_.on_event.empty()) row("on event", plan_.on_event);

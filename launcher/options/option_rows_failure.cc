@@ -94,6 +94,13 @@ constexpr OptionRow kFailure[] = {
      .help = "How long workers have from SIGTERM to SIGKILL, in every stop",
      .differs = "30, even where collectives are already broken, and where Slurm kills after 30",
      .set = seconds<&Options::shutdown_timeout, 0>},
+    {.name = "wait-for-helpers",
+     .placeholder = "SECONDS",
+     .default_text = "0; outside Slurm, called as torchrun: they are left running",
+     .help = "How long processes that the workers have left running, such as an upload, may run on "
+             "when all workers of the node have succeeded. Then they get SIGTERM and, after "
+             "--shutdown-timeout, SIGKILL",
+     .set = seconds<&Options::wait_for_helpers, 0>},
     {.name = "unkillable-timeout",
      .placeholder = "SECONDS",
      .default_text = "60",

@@ -99,6 +99,7 @@ struct Options {
     std::optional<Duration> join_interval;
     std::optional<Duration> lease, join_timeout, last_call, requeue_wait, shutdown_timeout;
     std::optional<Duration> unkillable_timeout;
+    std::optional<Duration> wait_for_helpers;
     std::optional<std::string> on_failure, on_event;
     std::vector<int> signals;  // besides those that always stop the job
     std::optional<Duration> stop_before;

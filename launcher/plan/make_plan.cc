@@ -215,6 +215,9 @@ Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& 
     plan.limits.join_interval = options.join_interval.value_or(plan.limits.join_interval);
     plan_times(plan, options, allocation.has_value());
     plan.grace.killed = options.unkillable_timeout.value_or(plan.grace.killed);
+    // torchrun leaves them alone. In Slurm the end of the step ends them.
+    if (options.wait_for_helpers || (host.called_as_torchrun && !allocation))
+        plan.grace.helpers = options.wait_for_helpers;
     plan.on_failure = options.on_failure.value_or("");
     plan.on_event = options.on_event.value_or("");
     plan_command(plan, options, host);

@@ -1,11 +1,14 @@
 // Ends a generation that makes no progress (PROTOCOL.md, rule 22). HangWatch decides when, and what
 // to ask the nodes. Part of the rendezvous machine.
+#include <algorithm>
+
 #include "rendezvous/machine/machine_state.h"
 
 namespace ddprun::rendezvous {
 
 void MachineState::watch_for_hang(Time now) {
-    if (limits().hang_timeout <= Duration{} || !holding() || stop.is_under_way())
+    if (limits().hang_timeout <= Duration{} || !holding() || stop.is_under_way() ||
+        all_workers_have_ended())
         return hang.stop_examining();
     if (!hang.counts()) return miss_reports(now);
     if (hang.resumed())
@@ -16,6 +19,15 @@ void MachineState::watch_for_hang(Time now) {
     }
     if (hang.is_complete(now)) return end_hung(now);
     wake_at(hang.examined_by());
+}
+
+// The nodes wait for what the workers have left running (--wait-for-helpers).
+bool MachineState::all_workers_have_ended() const {
+    return std::ranges::all_of(held()->assignment.members, [this](const Member& member) {
+        const NodeState* node = roster.find(member.node);
+        return node && node->beat.running == newest() && node->beat.reports > 0 &&
+               node->beat.slowest.empty();
+    });
 }
 
 // A program that reports nothing is never ended for that. Its user believes it to be watched, so

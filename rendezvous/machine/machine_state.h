@@ -223,6 +223,7 @@ struct MachineState {
 
     // hanging.cc: generations that make no progress
     void watch_for_hang(Time now);
+    bool all_workers_have_ended() const;
     void miss_reports(Time now);
     void examine(Time now);
     void end_hung(Time now);

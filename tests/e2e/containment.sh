@@ -73,7 +73,7 @@ run 20 --standalone --nproc-per-node=2 bash -c '
 expect_code 0
 expect_in "$work/run.out" '^\[default0\]:early$'
 expect_in "$work/run.out" '^\[default0\]:late$'
-expect_in "$work/run.err" '^ddprun: process [0-9]+ \(sleep\), which the workers had left running, was killed$'
+expect_in "$work/run.err" '^ddprun: process [0-9]+ \(sleep\), which the workers had left running, was ended; --wait-for-helpers='
 expect_nothing_left
 
 say "SIGUSR1 and SIGUSR2 reach all workers, and the job goes on"

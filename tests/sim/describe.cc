@@ -260,6 +260,7 @@ std::string describe(const agent::Effect& effect) {
             },
             [](const AskJobEnd&) { return std::string("AskJobEnd"); },
             [](const Sweep& e) { return "Sweep g" + text(e.generation); },
+            [](const HurrySweep& e) { return "HurrySweep " + to_text(e.grace); },
             [](const LookForStuck& e) { return "LookForStuck g" + text(e.generation); },
             [](const CloseStore&) { return std::string("CloseStore"); },
             [](const Exit& e) { return "Exit " + describe(e.ending); },

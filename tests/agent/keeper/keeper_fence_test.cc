@@ -102,7 +102,7 @@ TEST(KeeperFence, ASweepLeavesNothing) {
     ASSERT_TRUE(bench.answered(1));
     ASSERT_TRUE(all_stand(alive));
     bool swept = false;
-    bench.keeper.sweep(false, [&](const LeftRunning&) {
+    bench.keeper.sweep({}, [&](const LeftRunning&) {
         swept = true;
         EXPECT_EQ(bench.exits.size(), 1U);
         EXPECT_TRUE(alive.ended());
@@ -110,29 +110,6 @@ TEST(KeeperFence, ASweepLeavesNothing) {
     ASSERT_TRUE(bench.run_until([&] { return swept; }));
     bench.spawn(shell("exit 0"));
     EXPECT_TRUE(bench.exited(2));
-}
-
-// A worker has succeeded and left two processes running. One ends by itself a moment later, as
-// those of a data loader do: nobody speaks of it. The other one is killed, and told.
-TEST(KeeperFence, WhatSucceededWorkersHaveLeftRunningIsTold) {
-    Bench bench;
-    Pipe alive;
-    WorkerStart start = shell("setsid sleep 0.03 & setsid sleep 300 & exit 0");
-    start.stdout_fd = alive.in.get();
-    bench.spawn(start);
-    ASSERT_TRUE(bench.exited(1));
-    std::optional<LeftRunning> left;
-    bench.keeper.sweep(true, [&](const LeftRunning& found) { left = found; });
-    ASSERT_TRUE(bench.run_until([&] { return left.has_value(); }));
-    EXPECT_EQ(left->count, 1);
-    EXPECT_EQ(left->first.name, "sleep");
-    EXPECT_GT(left->first.pid, 0);
-    alive.in.reset();
-    EXPECT_TRUE(alive.ended());
-    EXPECT_EQ(left_sentence({1, {4711, "tail"}}),
-              "process 4711 (tail), which the workers had left running, was killed");
-    EXPECT_EQ(left_sentence({3, {4711, "tail"}}),
-              "process 4711 (tail) and 2 more, which the workers had left running, were killed");
 }
 
 // A node that is cut off: its lease passes, and nobody calls it. The keeper kills by itself and
@@ -349,7 +326,7 @@ TEST(KeeperFence, AKeeperThatFreezesIsReplaced) {
     ASSERT_TRUE(all_stand(alive));
     hold_keeper(bench);
     bool swept = false;
-    bench.keeper.sweep(false, [&](const LeftRunning&) { swept = true; });
+    bench.keeper.sweep({}, [&](const LeftRunning&) { swept = true; });
     ASSERT_TRUE(bench.run_until([&] { return bench.died == 1; }));
     EXPECT_TRUE(alive.ended());
     EXPECT_TRUE(swept);

@@ -47,7 +47,7 @@ struct KeeperHelpersTest : testing::Test {
     bool lives(std::int64_t pid) { return ::kill(static_cast<pid_t>(pid), 0) == 0; }
     bool sweep() {
         bool done = false;
-        bench.keeper.sweep(false, [&](const LeftRunning&) { done = true; });
+        bench.keeper.sweep({}, [&](const LeftRunning&) { done = true; });
         return bench.run_until([&] { return done; });
     }
 };

@@ -112,6 +112,7 @@ inline std::string describe(const Effect& effect) {
     }
     if (const auto* e = std::get_if<Sweep>(&effect))
         return "sweep " + std::to_string(e->generation.value);
+    if (const auto* e = std::get_if<HurrySweep>(&effect)) return "hurry " + to_text(e->grace);
     if (const auto* e = std::get_if<LookForStuck>(&effect))
         return "look for stuck after " + to_text(e->since);
     if (std::get_if<AskJobEnd>(&effect)) return "when does the job end?";

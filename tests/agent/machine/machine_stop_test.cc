@@ -26,6 +26,30 @@ TEST(AgentMachine, StopsByTermThenKill) {
                                                      "Join: Beat echo 2 floor 0 running -1"));
 }
 
+// All workers have succeeded, and the sweep waits for what they have left running. A stop, the end
+// of the generation and a second Ctrl-C shorten the wait.
+TEST(AgentMachine, AStopShortensTheWaitForWhatIsLeftRunning) {
+    MachineConfig config;
+    config.grace.helpers = std::chrono::hours{1};
+    config.at_terminal = true;
+    Script s(config);
+    s.run();
+    s.exits(0.3, exited(0, 0));
+    EXPECT_THAT(s.exits(0.3, exited(1, 0)), ElementsAre("sweep 0"));
+    EXPECT_THAT(but_beats(s.told(1, rendezvous::Stop{g0, 2, "stopped: signal 2 on node b"})),
+                Contains("hurry 30.0 s"));
+    s.step(1.1, SignalCame{2});
+    EXPECT_THAT(s.step(1.2, SignalCame{2}), Contains("hurry 0 ms"));
+    EXPECT_THAT(s.step(1.4, Swept{g0}), ElementsAre("Beat echo 1 floor -1 running 0 complete"));
+
+    Script other(config);
+    other.run();
+    other.exits(0.3, exited(0, 0));
+    other.exits(0.3, exited(1, 0));
+    EXPECT_THAT(other.ack(1, 0), Contains("hurry 5.0 s"));
+    EXPECT_THAT(other.step(1.4, Swept{g0}), Contains("close store"));
+}
+
 // Slurm signals workers and ddprun in any order. A worker dies of SIGTERM first, and the Stop comes
 // 0.9 s later. Then the death was part of the stop: no failure, no restart.
 TEST(AgentMachine, DeathBySlurmsSignalWaitsForTheStop) {

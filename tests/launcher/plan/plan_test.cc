@@ -234,6 +234,8 @@ TEST(Plan, TimesAndBudget) {
     EXPECT_EQ(defaults->grace.restart, milliseconds(5000));
     // In a step Slurm kills 30 s after SIGTERM. The stop must be over before.
     EXPECT_EQ(plan({}, step(1))->grace.final_stop, milliseconds(25'000));
+    EXPECT_EQ(defaults->grace.helpers, milliseconds(0));
+    EXPECT_EQ(plan({"--wait-for-helpers=60"})->grace.helpers, milliseconds(60'000));
     EXPECT_EQ(defaults->limits.max_restarts, rendezvous::kAutoRestarts);
     EXPECT_EQ(defaults->limits.crash_loop, 2);
     EXPECT_EQ(defaults->limits.hang_timeout, milliseconds(0));
@@ -245,6 +247,10 @@ TEST(Plan, TimesAndBudget) {
     auto torchrun = host(8, 0);
     torchrun.called_as_torchrun = true;
     EXPECT_EQ(plan({}, {}, torchrun)->limits.max_restarts, 0);
+    EXPECT_EQ(plan({}, {}, torchrun)->grace.helpers, std::nullopt);
+    EXPECT_EQ(plan({"--wait-for-helpers=0"}, {}, torchrun)->grace.helpers, milliseconds(0));
+    EXPECT_EQ(plan({}, step(1), torchrun)->grace.helpers, milliseconds(0))
+        << "the end of the step would end them";
 
     auto conf = plan({"--rdzv-conf=join_timeout=5,last_call_timeout=1,keep_alive_interval=1",
                       "--shutdown-timeout=7"});

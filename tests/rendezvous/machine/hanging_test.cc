@@ -150,6 +150,18 @@ TEST(Hanging, ProgressOfAnyRankIsEnough) {
     EXPECT_EQ(s.snapshot().over, kNoGeneration);
 }
 
+// The nodes wait for processes that the workers have left running. No rank is left that could make
+// progress.
+TEST(Hanging, WorkersThatHaveAllEndedDoNotHang) {
+    Script s(patient());
+    stand_still(s);
+    s.progresses(4, 1, {});
+    EXPECT_THAT(silent(s, 5, 37), Not(Contains(HasSubstr("Examine"))));
+    s.progresses(38, 2, {});
+    EXPECT_THAT(silent(s, 40, 120), Not(Contains(HasSubstr("Examine"))));
+    EXPECT_EQ(s.snapshot().over, kNoGeneration);
+}
+
 // Each Beat repeats the newest report. If a repetition counted, no job would ever hang.
 TEST(Hanging, TheSameReportHeardAgainIsNoProgress) {
     Script s(patient());
