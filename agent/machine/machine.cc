@@ -193,6 +193,8 @@ void MachineState::on_stop(Time now, const rendezvous::Stop& stop) {
     note(Note::Level::info, stop.reason + "; stopping the workers within " + to_text(grace) +
                                 (typed ? "; another Ctrl-C kills them at once" : ""));
     const int number = signal_for_workers(stop.cause, stop.signal, config.stop);
+    if (stop.cause == rendezvous::StopCause::named_signal && number != stop.signal)
+        running->named_signal = stop.signal;
     running->hint =
         StopHint{running->place.generation, stop.cause, stop.reason, number, grace, stop.requeue};
     begin_stop(now, number, grace);

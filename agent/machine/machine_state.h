@@ -39,6 +39,8 @@ struct Running {
     bool said_not_finite = false;     // that a worker has reported a value that is no number
     std::int64_t snapshot_asked = 0;  // the newest request that was passed on
     bool planned_stop = false;        // by Stop: this node stays a member until all have stopped
+    int named_signal = 0;  // of --requeue-signal, if that caused the stop; workers get another one
+    std::vector<int> died_of;  // signals, one for each worker that a signal has ended
     std::optional<Time> stopping_since;
     std::optional<StopLadder> ladder;
     std::optional<StopHint> hint;      // for the workers, with the ladder's first signal
@@ -120,6 +122,7 @@ struct MachineState {
     void begin_stop(Time now, int signal, Duration grace);
     void climb(Time now);
     void sweep(Time now);
+    void say_signalled_by_slurm();
     void look_for_stuck(Time now);
     void on_cannot_kill(Time now, const CannotKill& event);
     void on_swept(Time now, const Swept& event);

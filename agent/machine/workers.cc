@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/death/exit_report.h"
 #include "agent/machine/machine_state.h"
 #include "rendezvous/model/durations.h"
 #include "rendezvous/model/node_name.h"
@@ -58,6 +59,7 @@ void MachineState::on_exited(Time now, const WorkerExited& event) {
 void MachineState::worker_ended(Time now, rendezvous::WorkerOutcome outcome, Time at) {
     const bool last = running->workers.ended(outcome.local_rank, now);
     outcome.local_rank += running->place.host().first_local_rank;
+    if (outcome.signal != 0) running->died_of.push_back(outcome.signal);
     // A worker that ends after the stop began does so because of the stop.
     const bool counts =
         outcome.failed() && (!running->stopping_since || at < *running->stopping_since);
@@ -131,9 +133,23 @@ void MachineState::sweep(Time now) {
     const Duration time =
         gentle ? config.grace.helpers.value_or(Duration{}) + config.grace.final_stop : Duration{};
     if (!running->sweep.begin(now, config.grace.killed + time, gentle)) return;
+    say_signalled_by_slurm();
     effects.push_back(Sweep{running->place.generation, facts.reach() >= rendezvous::Reach::met});
     // The leader must not take ranks that have ended for ranks that hang.
     if (gentle && time > config.grace.final_stop) tell_soon(now);
+}
+
+// ddprun has sent them another signal.
+void MachineState::say_signalled_by_slurm() {
+    const auto count = std::ranges::count(running->died_of, running->named_signal);
+    if (running->named_signal == 0 || count == 0) return;
+    const std::string name = signal_name(running->named_signal);
+    note(Note::Level::warn,
+         std::to_string(count) + " of " + std::to_string(running->workers.count()) +
+             " workers of this node died of " + name +
+             " before they could save: Slurm has sent it to them as well (proctrack/linuxproc); "
+             "leave --signal out of the batch script, or use --signal=B:" +
+             name.substr(3) + "@… with a trap");
 }
 
 void MachineState::look_for_stuck(Time now) {

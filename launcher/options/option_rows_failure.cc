@@ -172,8 +172,7 @@ constexpr OptionRow kSlurm[] = {
     {.name = "requeue-signal",
      .placeholder = "NAME,...",
      .frequent = true,
-     .help =
-         "Signals from sbatch --signal that stop the job and put it back into the queue, e.g. USR1",
+     .help = "Signals to any ddprun that stop the job and put it back into the queue, e.g. USR1",
      .set = into<&Options::requeue_signals, read_signals_freely>},
     {.name = "requeue-wait",
      .placeholder = "SECONDS",

@@ -183,6 +183,42 @@ named_signal() {
     [[ $(restarts) == 0 ]] || fail "it was requeued with --requeue=never"
 }
 
+# Programs that handle SIGTERM only, as most do.
+only_sigterm() { sed '/^signal.signal(signal.SIGUSR1/d' "$worker" >"$work/bare.py"; }
+
+alone_named() {
+    say "a signal for the batch script, which passes it on to ddprun alone: all workers save"
+    only_sigterm
+    at=$work/alone
+    mkdir -p "$at"
+    # The script of the page, with the hosts of this cluster and the worker of this test.
+    sed -n '/title="warned.sbatch"/,/^```$/p' "$root/docs/pages/how-to/preemption.md" |
+        sed -e '/^```/d' -e 's/ --gpus-per-node=4//' -e 's/--nodes=2/--nodes=4/' \
+            -e "s,ddprun --req,$ddprun --req,; s,train.py --epochs 100,--nproc-per-node=2 --no-python python3 $work/bare.py $at 1000000 0.2," \
+            >"$at/job.sbatch"
+    job=$(login sbatch --parsable -o "$at.out" -e "$at.err" "$at/job.sbatch")
+    expect_run 0
+    login scancel --batch --signal=USR1 "$job"
+    wait_until 20 all_told 0 || fail "not all workers were told"
+    hurry
+    expect_in "$at.err" 'SIGUSR1 \(--requeue-signal\)'
+    expect_not_in "$at.err" 'before they could save'
+    expect_run 1
+    login scancel "$job"
+    expect_state CANCELLED
+    expect_nothing_left 20
+}
+
+signalled_beside() {
+    say "workers that Slurm signals beside ddprun, and that die of it, are counted"
+    only_sigterm
+    worker=$work/bare.py submit beside 0 1000000 1 --requeue-signal=USR1 --requeue=never
+    expect_run 0
+    login scancel -s USR1 "$job"
+    expect_done 75
+    expect_in "$at.err" '[12] of 2 workers of this node died of SIGUSR1 before they could save: Slurm has sent'
+}
+
 cancelled_while_saving() {
     say "scancel while the last snapshot is being written cancels the requeue"
     # scancel ends the batch script at once, and srun with it; then nobody prints what ddprun says. This script ignores
@@ -267,6 +303,7 @@ real_limit() {
 
 one_signal # alone, because it prints a time
 stories=(cancelled_while_saving signalled_first dies_alone)
+[[ $tracker == cgroup ]] || stories+=(alone_named signalled_beside)
 ((long == 0)) && [[ $tracker == cgroup ]] || stories+=(end_is_asked_for end_is_seen named_signal)
 ((long == 0)) || stories+=(real_limit)
 side_by_side "${stories[@]}"

@@ -9,6 +9,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 // Worker 0 fails. The other one gets SIGTERM, since its collectives cannot end any more, and
 // SIGKILL after a grace of 5 s. It ignores SIGTERM here.
@@ -71,6 +72,39 @@ TEST(AgentMachine, DeathBySlurmsSignalWaitsForTheStop) {
         }
         EXPECT_THAT(s.step(1.4, Swept{g0}), ElementsAre("Beat echo 1 floor -1 running 0 complete"));
     }
+}
+
+// Slurm has sent a signal of --requeue-signal to the workers as well, and they died of it. They
+// would have had a SIGTERM and time.
+TEST(AgentMachine, WorkersThatDieOfTheNamedSignalAreToldOf) {
+    MachineConfig config;
+    config.stop.in_slurm = true;
+    config.stop.requeue_signals = {10};
+    rendezvous::Stop stop{g0, 10, "stopped: SIGUSR1 (--requeue-signal) on node b"};
+    stop.cause = rendezvous::StopCause::named_signal;
+    const auto warning = HasSubstr("of 2 workers of this node died of SIGUSR1 before they could");
+    for (const bool before : {true, false}) {
+        Script s(config);
+        s.run();
+        if (before) s.exits(0.3, killed(0, 10));
+        EXPECT_THAT(s.told(0.5, stop), Not(Contains(warning)));
+        if (!before) s.exits(0.6, killed(0, 10));
+        EXPECT_THAT(s.exits(1.3, exited(1, 0)),
+                    Contains(testing::AllOf(testing::StartsWith("note: 1 of 2"), warning)));
+    }
+    // Those of --stop-signal, and of a program that has saved, are nobody's fault.
+    config.stop.worker_signal = 10;
+    Script named(config);
+    named.run();
+    named.told(0.5, stop);
+    named.exits(0.6, killed(0, 10));
+    EXPECT_THAT(named.exits(0.6, killed(1, 10)), ElementsAre("sweep 0"));
+    config.stop.worker_signal.reset();
+    Script saved(config);
+    saved.run();
+    saved.told(0.5, stop);
+    saved.exits(0.6, killed(0, 15));
+    EXPECT_THAT(saved.exits(0.6, exited(1, 0)), ElementsAre("sweep 0"));
 }
 
 // The same death, but no stop comes within 1 s: then somebody killed the worker, and it was a
