@@ -8,6 +8,7 @@
 // From the server:
 //   hello             the bootstrap runs
 //   ready N WHY       what may be imported is: so many modules; why the workers import more, or ""
+//   again IMPORT WHY  another server must stop before this import
 //   cold WHY          no worker may be forked from it
 //   forked ID PID …   the workers; the keeper is their parent. They wait for a byte on `release`
 //   failed ID ERRNO   no worker runs, nor will

@@ -115,6 +115,11 @@ void ForkServer::on_words(const Words& words) {
         go_to(State::ready, {});
         return events_.ready(words[1], words[2]);
     }
+    if (kind == "again" && words.size() > 2 && state_ == State::importing) {
+        state_ = State::over;
+        kill();
+        return events_.again(words[1], words[2]);
+    }
     if (kind == "cold" && words.size() > 1) return fail(words[1]);
     if (state_ == State::forking && words.size() > 2 && words[1] == std::to_string(forks_)) {
         if (kind == "forked") return forked(words);

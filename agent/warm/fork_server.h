@@ -58,6 +58,8 @@ class ForkServer {
         // What the constructor or import() has asked for is imported. `modules`: how many there are, as a number. `partly`: why the workers import more than it
         // has; empty: they do not.
         std::function<void(const std::string& modules, const std::string& partly)> ready;
+        // It is at its end: another server must stop before this import.
+        std::function<void(const std::string& import, const std::string& why)> again;
         // It is at its end: no server can be had, or this one has died. Follows "because".
         std::function<void(const std::string& reason)> ended;
     };

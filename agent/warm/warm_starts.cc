@@ -260,6 +260,7 @@ Words WarmStarts::plan() const {
     for (const std::string& name : rank_variables_) plan.insert(plan.end(), {"rank", name});
     for (const std::string& each : server_environment_) plan.insert(plan.end(), {"sent", each});
     for (const std::string& each : records_.texts()) plan.insert(plan.end(), {"record", each});
+    plan.insert(plan.end(), left_out_.begin(), left_out_.end());
     // A job that has not run yet: what the script says.
     if (records_.texts().empty()) plan.insert(plan.end(), {"read", command_->script});
     // Workers that train need the CPU more.
@@ -288,6 +289,12 @@ void WarmStarts::make_server() {
             .ready = [this, began = boot_now()](
                          const std::string& modules,
                          const std::string& partly) { on_ready(began, modules, partly); },
+            .again =
+                [this](const std::string& import, const std::string& why) {
+                    left_out_.insert(left_out_.end(), {"leave", import + "\t" + why});
+                    drop_server();
+                    make_server();
+                },
             .ended = [this](const std::string& reason) { on_server_ended(reason); }});
 }
 

@@ -124,6 +124,7 @@ class WarmStarts {
     std::optional<WorkerStart> first_;                    // of its first worker
 
     std::vector<std::string> imported_;     // the records that the server has got
+    Words left_out_;                        // of its plan: imports before which a server stops
     int failures_ = 0;                      // of servers that have never been ready, in a row
     std::set<std::string> rank_variables_;  // of the server
     std::vector<std::string> server_environment_, server_argv_;

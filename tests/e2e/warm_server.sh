@@ -79,8 +79,10 @@ join job 10
 expect_nothing_left 10
 
 say "a restart before there is a server is cold, and says so"
-start_restarts soon
+restarts_folder soon
+echo 'import time; time.sleep(1)' >>"$site/mpmath.py"
 touch "$folder/go.0"
+start job --standalone --no-label -v --nproc-per-node=2 --max-restarts=9 --python "$python" "$folder/train.py" "$folder"
 wait_until 20 seen 'generation 1 rank' 2 || fail "generation 1 is not there"
 expect_in "$work/job.err" 'start cold, because (the last generation has ended before a fork server was prepared|the fork server is still importing|the script has imported nothing)'
 end_restarts 1
@@ -185,6 +187,14 @@ the import of mpmath changes the umask|import os; os.umask(0o77)
 the import of mpmath changes the working directory|import os; os.chdir("/tmp")
 the import of mpmath changes the signal handlers|import signal; signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 END
+
+say "a later import that may not be done early is left out alone"
+package mpmath 1.3.0 <<<'VALUE = 1'
+package six 1.16.0 <<<'import unlisted'
+play <<<"${script/import mpmath/import mpmath, six}"
+expect_not_in "$work/job.err" 'cold, because'
+expect_in "$work/job.err" 'workers import the rest themselves, because six imports unlisted, which is not on the list'
+rm -r "$site"/six*
 
 say "what a package prints, sets and registers when it is imported comes with its import, in each worker"
 new_folder effects

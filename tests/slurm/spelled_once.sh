@@ -32,6 +32,7 @@ look_at() {
     grep -lE '^[^/]*"SLURM_(JOB_?ID|ARRAY_[A-Z_]*)"' "${sources[@]}" /dev/null | grep -vE "$knows" |
         sed 's/$/: knows the variables of the job/' || true
     grep -nE '\b(scontrol|squeue|scancel|sacct)\b[^|;&]*\$(\{?SLURM_JOB_?ID|SLURM_ARRAY_JOB_ID|\{SLURM_ARRAY_JOB_ID\}([^_]|$))' "${texts[@]}" /dev/null |
+        grep -v 'scontrol listpids' | # it asks the slurmd of this host, which knows elements by their own ids
         sed 's/$/   (an element of an array needs its task)/' || true
 }
 
@@ -67,4 +68,5 @@ fine launcher/a.cc 'return ask("scontrol requeue", job.id.spelled());'
 fine launcher/a.cc 'say("not requeued: scontrol requeue: " + requeued.error().sentence());'
 fine launcher/a.cc '// "SLURM_JOB_ID" is set: "scancel " + id'
 fine slurm/a.sbatch 'scancel "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID"'
+fine launcher/a.md "kill -USR1 \$(scontrol listpids \$SLURM_JOB_ID.0)"
 fine slurm/a.sbatch 'srun ddprun train.py --output-dir "runs/$SLURM_ARRAY_JOB_ID/$SLURM_ARRAY_TASK_ID"'

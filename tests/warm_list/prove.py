@@ -1,8 +1,8 @@
 """Proves that packages may be imported before the script does (agent/warm/bootstrap/_ddprun_proved.py).
 
-prove.py [MODULE…]: imports the modules, by default the usual ones that are installed, in four fresh processes: twice as
-they are, once in another state (rank, environment, folder, umask, filters, logging, signals, limits, locale, …), and once
-under strace. It prints each distribution with its version, and what speaks against it:
+prove.py [MODULE…]: imports the modules, by default the usual ones that are installed, in four fresh processes: twice
+as they are, once in another state (rank, environment, folder, umask, filters, logging, signals, limits, locale, …), and
+once under strace. It prints each distribution with its version, and what speaks against it:
 
   - a module, an attribute or a global state that is another one in the other state, though it was the same twice
   - a file that is written, a socket, a process, a thread that a fork does not end, output, random numbers that are drawn
@@ -24,8 +24,8 @@ import tempfile
 import time
 import warnings
 
-USUAL = ("typing_extensions", "six", "astunparse", "numpy", "torch", "torch.distributed", "torch._dynamo", "torch._inductor",
-         "sympy", "mpmath", "networkx", "jinja2", "fsspec", "filelock", "packaging.version", "tqdm", "triton")
+USUAL = ("typing_extensions", "six", "astunparse", "numpy", "torch", "torch.distributed", "torch._dynamo",
+         "torch._inductor", "sympy", "mpmath", "networkx", "jinja2", "fsspec", "filelock", "packaging.version", "tqdm", "triton")
 _BOOTSTRAP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../agent/warm/bootstrap")
 # What an import of the list does all the same, and why that is no harm.
 _HARMLESS = (
@@ -50,13 +50,12 @@ def _summary(value, depth=0):
         return "class %s.%s" % (value.__module__, value.__qualname__)
     if kind.__name__ in ("function", "builtin_function_or_method", "method"):
         return "%s %s" % (kind.__name__, value.__qualname__)
-    if depth < 3 and kind in (list, tuple):
-        return "%s(%s)" % (kind.__name__, ", ".join(_summary(each, depth + 1) for each in value[:1000]))
-    if depth < 3 and kind in (set, frozenset):
+    # Without their order: that of a set of objects, and of what is made of it, depends on addresses.
+    if depth < 3 and kind in (list, tuple, set, frozenset):
         return "%s(%s)" % (kind.__name__, ", ".join(sorted(_summary(each, depth + 1) for each in value)))
     if depth < 3 and kind is dict:
-        return "dict(%s)" % ", ".join("%s: %s" % (_summary(key, depth + 1), _summary(each, depth + 1))
-                                      for key, each in list(value.items())[:1000])
+        return "dict(%s)" % ", ".join(sorted("%s: %s" % (_summary(key, depth + 1), _summary(each, depth + 1))
+                                             for key, each in list(value.items())))
     return "object of %s.%s" % (kind.__module__, kind.__qualname__)
 
 

@@ -1,8 +1,9 @@
-"""For `ddprun --check`: imports what a server would import for this script, and counts what that costs each cold worker.
+"""For `ddprun --check`: imports what a server would import for this script, and counts what that costs each cold
+worker.
 
 The plan comes on standard input, as in a server's `import` packet. The answer is the last line of standard output:
-"ddprun-warm" and "cold" with the reason, or "ready" with the numbers of modules, of files that are read and of calls that
-only look for files; with tabs between them.
+"ddprun-warm" and "cold" with the reason, or "ready" with the numbers of modules, of files that are read and of calls
+that only look for files; with tabs between them.
 """
 import os
 import sys

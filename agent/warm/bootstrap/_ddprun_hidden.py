@@ -19,9 +19,11 @@ from _ddprun_record import by_import
 
 
 class Hidden:
-    """`preload`: what the server has imported. Made in the process from which the workers are forked."""
+    """`preload`: what the server has imported. Made in the process from which the workers are forked. `path`: what
+    Python puts before sys.path when the script begins."""
 
-    def __init__(self, preload):
+    def __init__(self, preload, path):
+        self._path = path
         self._groups, self._apart = preload.groups, preload.apart
         self._stage = 0  # so many groups have been given out
         self._rest = {}  # module -> its number of group; the bootstrap's own modules: -1
@@ -84,8 +86,11 @@ class Hidden:
     def _compare(self, name):
         if self._stage == len(self._groups):
             return
-        group = self._groups[self._stage]
-        what = difference(group.state, fingerprint(), self._apart, self._stage == 0)
+        group, state = self._groups[self._stage], fingerprint()
+        begun = "__file__" in vars(sys.modules["__main__"]) or sys.path[:len(self._path)] == self._path
+        if not begun:
+            state["sys.path"] = repr(self._path + sys.path)
+        what = difference(group.state, state, self._apart, self._stage == 0)
         if what:
             self._end("%s is another one before the import of %s" % (what, name))
         for rows in group.functions.values():

@@ -151,10 +151,13 @@ def _state(file):
 
 class Preload:
     """`before`: the names of the modules that a process has which has imported nothing yet.
-    `apart`: the variables that differ between the workers. `pace`: called at each import."""
+    `apart`: the variables that differ between the workers. `pace`: called at each import. `leave`: imports at which an
+    earlier server had to stop, and why."""
 
-    def __init__(self, before, apart, pace):
+    def __init__(self, before, apart, pace, leave=()):
         self.apart = apart
+        self.failed = ""  # the import behind others at which this server had to stop
+        self._leave = dict(leave)
         self.groups = []
         self.partly = ""  # why not all is imported that the workers import
         self._pace = pace
@@ -185,15 +188,17 @@ class Preload:
         for number, (name, state) in enumerate(first):
             if name in sys.modules:
                 continue
-            self.partly = self._not_now(name, state, first[:number], others)
+            self.partly = self._leave.get(name) or self._not_now(name, state, first[:number], others)
             if self.partly:
                 break
-            why = self._import(name)
+            behind = name if self.groups else ""
+            why = self._import(name) or self._left_behind()
             if why:
+                self.failed = behind
                 return why
         if not self.groups:
             return self.partly or "the script imports nothing that may be imported early, such as torch or numpy"
-        return self._left_behind()
+        return ""
 
     def _not_now(self, name, state, earlier, others):
         mine, seen = fingerprint(), {each for each, _ in earlier}

@@ -23,10 +23,14 @@ _PROVED = {
     "packaging": "23.0 24.0 24.1 24.2 25.0 26.0",
     "six": "1.16.0",
     "sympy": "1.11.1 1.12 1.12.1 1.13.1 1.13.3 1.14.0",
-    "torch": "1.13.0a0 2.12.1 2.14.1 2.15.0",
+    "torch": "1.13.0a0 2.8.0 2.9.1 2.10.0 2.11.0 2.12.1 2.13.0 2.14.1 2.15.0",
     "tqdm": "4.64.1",
-    "triton": "3.7.1 3.8.0 3.9.0",
+    "triton": "3.4.0 3.5.1 3.6.0 3.7.1 3.8.0 3.9.0",
     "typing_extensions": "4.4.0 4.8.0 4.9.0 4.10.0 4.11.0 4.12.2 4.13.2 4.14.0 4.14.1 4.15.0 4.16.0",
+}
+# Modules of these versions that are not: they make a folder when they are imported.
+_EXCEPT = {
+    "torch.distributed.nn.jit.instantiator": "2.8.0 2.9.1",
 }
 # Modules that are not called as their distribution.
 _OF = {
@@ -93,6 +97,8 @@ def _why_not_from(name, place):
     if not is_listed(name):
         return "%s, which is not on the list of what may be imported early," % top
     distribution, version = version_of(name, os.sep.join(parts[:last + 1]))
+    if version in _EXCEPT.get(name, "").split():
+        return "%s of %s %s, which is not on the list of what may be imported early," % (name, distribution, version)
     if version not in _PROVED[distribution].split():
         return "%s %s, which is not on the list of what may be imported early," % (
             distribution, version or "of unknown version")

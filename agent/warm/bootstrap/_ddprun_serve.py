@@ -38,7 +38,7 @@ def serve(channel, start):
 
 def plan_of(texts):
     """What ddprun wants, from keys and values in turn."""
-    plan = {"rank": [], "script": [], "module": [], "record": [], "read": [], "slowly": [], "sent": []}
+    plan = {"rank": [], "script": [], "module": [], "record": [], "leave": [], "read": [], "slowly": [], "sent": []}
     for key, value in zip(texts[::2], texts[1::2]):
         plan[key].append(value)
     return plan
@@ -142,10 +142,13 @@ class _Server:
             self._found = dict(os.environ)
             self._path = path_of(plan)
             sys.path[:0] = self._path
-            self._preload = Preload(self._start.modules, set(plan["rank"]), self._pace)
+            leave = [each.split("\t", 1) for each in plan["leave"]]
+            self._preload = Preload(self._start.modules, set(plan["rank"]), self._pace, leave)
         self._slowly = bool(plan["slowly"])
         self._ran = self._waited = None
         why = self._start.unfit or self._preload.add(records)
+        if why and self._preload.failed:
+            return self._say("again", self._preload.failed, why)
         if why:
             return self._say("cold", why)
         gc.collect()
@@ -217,7 +220,7 @@ class _Server:
         os.close(reading)
         pids = []
         del sys.path[:len(self._path)]
-        hidden = Hidden(self._preload)
+        hidden = Hidden(self._preload, self._path)
         for worker in workers:
             try:
                 pid = os.fork()

@@ -234,12 +234,11 @@ TEST(CheckReport, WarmStarts) {
     EXPECT_EQ(row(make_check_report(job), "warm").state, State::skipped);
     EXPECT_EQ(row(make_check_report(job), "warm").sentence,
               "cold starts, because the interpreter does not read it");
-    at(job, 1).warm = {"", 2000, 2100, 1, {{"wandb", "reads RANK"}}};
+    at(job, 1).warm = {"", 2000, 2100, 1};
     EXPECT_EQ(row(make_check_report(job), "warm").state, State::good);
     EXPECT_EQ(row(make_check_report(job), "warm").sentence,
               "a server can import 2000 modules; a cold worker reads 2100 files for them, with 1 "
-              "look for files; with the server that happens once on a node; left out: wandb (it "
-              "reads RANK)");
+              "look for files; with the server that happens once on a node");
     EXPECT_TRUE(make_check_report(job).good());
 }
 
@@ -251,7 +250,7 @@ TEST(CheckFacts, ThereAndBack) {
     facts.gpus_given = 8;
     facts.gpu_faults = {"/dev/nvidia3: no"};
     facts.locked_memory = 1;
-    facts.warm = {"", 1, 2, 3, {{"module", "why"}}};
+    facts.warm = {"", 1, 2, 3};
     const auto read = facts_from_json(to_json(facts));
     ASSERT_TRUE(read) << read.error();
     facts.unreached[1].why = "\xef\xbf\xbd not text";
