@@ -200,7 +200,7 @@ say "what a package prints, sets and registers when it is imported comes with it
 new_folder effects
 cat >"$folder/effects.py" <<'END'
 import atexit, logging, os, sys, warnings
-print("printed at import")
+sys.stdout.write("printed at import\n")
 sys.stderr.write("an error at import\n")
 os.environ["WRITTEN_AT_IMPORT"] = "yes"
 warnings.filterwarnings("ignore", message="nothing")
@@ -235,7 +235,7 @@ cmp <(sed -n 's/^generation 0 //p' "$work/job.out") <(sed -n 's/^generation 1 //
 say "the user's sitecustomize comes first; one that looks at the rank makes the start cold"
 new_folder custom
 package mpmath 1.3.0 <<<'import os; VALUE = os.environ["MODE"]'
-printf 'import os\nos.environ["MODE"] = "custom"\nprint("customized")\n' >"$folder/lib/sitecustomize.py"
+printf 'import os\nos.environ["MODE"] = "custom"\nos.write(1, b"customized\\n")\n' >"$folder/lib/sitecustomize.py"
 play <<<"$script
 sys.stdout.write('%s %s\n' % (generation, mpmath.VALUE))"
 expect_not_in "$work/job.err" 'cold, because'
