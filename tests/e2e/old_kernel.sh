@@ -2,6 +2,7 @@
 # ddprun on Linux 3.10 (CentOS 7), as far as that can be played: every system call that is newer is refused, and files
 # without a name, too. A job of two nodes that find each other by name; its failures, its operator, and warm starts.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$e2e/warm_common.sh"
 need_built ddprun ddpctl
 need_program python3
 deny=$bin/../tests/deny_calls
@@ -99,12 +100,16 @@ expect_code 143
 expect_nothing_left
 
 say "warm starts"
+new_python
+package mpmath 1.3.0 <<<'VALUE = 1' # a package that a server may import early
 cat >"$work/warm.py" <<'PY'
-import json, os, sys
+import os, sys
+import mpmath
 print("rank", os.environ["RANK"], "generation", os.environ["TORCHELASTIC_RESTART_COUNT"], flush=True)
+os.write(int(os.environ["DDPRUN_PROGRESS_FD"]), b"step=1\n")
 sys.exit(3 if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" else 0)
 PY
-run 60 --standalone --nproc-per-node=2 --max-restarts=1 --warm=always -v "$work/warm.py"
+run 60 --standalone --nproc-per-node=2 --max-restarts=1 --warm=always -v --python "$python" "$work/warm.py"
 expect_code 0
 expect_in "$work/run.err" 'a fork server for warm starts is ready'
 expect_not_in "$work/run.err" 'cold, because'
