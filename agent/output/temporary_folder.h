@@ -5,7 +5,8 @@
 // A living ddprun, and its keeper, hold a lock on its folder. A folder without a lock belongs to a
 // dead one if it is owned by this user, is on a local file system (locks of other hosts may be
 // invisible), and has the record of an origin. One without a record is removed only if it is empty
-// and has not been changed for a minute (it may just have been made). Blocking calls that may hang with the file system: use the file thread.
+// and has not been changed for a minute (it may just have been made). Blocking calls that may hang
+// with the file system: use the file thread.
 #pragma once
 
 #include <string>

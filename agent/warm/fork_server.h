@@ -55,8 +55,8 @@ class ForkServer {
         Words plan;  // payload of `import`
     };
     struct Events {
-        // What the constructor or import() has asked for is imported. `modules`: how many there are, as a number. `partly`: why the workers import more than it
-        // has; empty: they do not.
+        // What the constructor or import() has asked for is imported. `modules`: how many there
+        // are, as a number. `partly`: why the workers import more than it has; empty: they do not.
         std::function<void(const std::string& modules, const std::string& partly)> ready;
         // It is at its end: another server must stop before this import.
         std::function<void(const std::string& import, const std::string& why)> again;

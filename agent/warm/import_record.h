@@ -1,8 +1,8 @@
 // Which packages of the list (bootstrap/_ddprun_proved.py) the workers have imported, as they have
 // recorded it. Pure.
 //
-// A record (bootstrap/_ddprun_record.py) has a line for each such import: the module, a tab, and the
-// state of the process in hexadecimal digits, which only the server reads.
+// A record (bootstrap/_ddprun_record.py) has a line for each such import: the module, a tab, and
+// the state of the process in hexadecimal digits, which only the server reads.
 #pragma once
 
 #include <string>

@@ -17,7 +17,8 @@ namespace {
 
 // In a row, of servers that have never been ready.
 constexpr int kMostFailures = 3;
-// How the error file of a worker begins whose cold start would differ (bootstrap/_ddprun_process.py).
+// How the error file of a worker begins whose cold start would differ
+// (bootstrap/_ddprun_process.py).
 constexpr std::string_view kDiffers = "ddprun warm start: ";
 
 const std::string kStopFile = "DDPRUN_STOP_FILE=";

@@ -85,9 +85,9 @@ TEST(Train, FallsBackToTheSnapshotBefore) {
     EXPECT_EQ(last_line(folder.path() / "g1" / "0"), expected);
 }
 
-// The disk is full. The training goes on, says once for each snapshot that it is not saved, and saves
-// again as soon as there is room: here when the second warning is out. (It has 140 steps left then,
-// of 20 ms each.)
+// The disk is full. The training goes on, says once for each snapshot that it is not saved, and
+// saves again as soon as there is room: here when the second warning is out. (It has 140 steps left
+// then, of 20 ms each.)
 TEST(Train, GoesOnWithoutRoomForItsSnapshots) {
     if (geteuid() != 0) GTEST_SKIP() << "mounting needs root";
     test::TemporaryFolder folder;

@@ -1,6 +1,6 @@
-// Hashes of several memories, of which only a sample is read: so ranks compare what must be equal on
-// all of them, often and cheaply. Each call takes other parts, by its turn; after some turns all of
-// it was read. Small memories are read each time.
+// Hashes of several memories, of which only a sample is read: so ranks compare what must be equal
+// on all of them, often and cheaply. Each call takes other parts, by its turn; after some turns all
+// of it was read. Small memories are read each time.
 //
 // Pure, but for `read`.
 #pragma once

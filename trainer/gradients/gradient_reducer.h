@@ -112,7 +112,8 @@ class GradientReducer {
     // those that have samples, in place of the group's size. All ranks give the same one.
     void average_over(int ranks) { averaged_over_ = ranks; }
 
-    // What verify_replicas does, now and for these parameters. All ranks call it. Waits on the host.
+    // What verify_replicas does, now and for these parameters. All ranks call it. Waits on the
+    // host.
     Result<void> compare_replicas(std::span<const NamedBuffer> parameters,
                                   GpuStream stream = nullptr);
 

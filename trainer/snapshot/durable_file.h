@@ -67,8 +67,8 @@ Result<PageBuffer> read_pages(const std::string& path);
 // look by name may answer from an old list.
 Result<std::uint64_t> size_of_file(const std::string& path);
 
-// A whole file as text, of at most kMostText bytes. Manifests and records are far smaller, also those
-// of a snapshot of many terabytes. Something else may be larger than the memory.
+// A whole file as text, of at most kMostText bytes. Manifests and records are far smaller, also
+// those of a snapshot of many terabytes. Something else may be larger than the memory.
 inline constexpr std::uint64_t kMostText = std::uint64_t{1} << 30;
 Result<std::string> read_text(const std::string& path);
 

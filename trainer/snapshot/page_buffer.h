@@ -34,11 +34,11 @@ class PageBuffer {
     // is lost. Errors: unavailable.
     Result<void> resize(std::size_t bytes);
 
-    // Makes room for `bytes` whose pages the kernel provides at the first write to each: for content
-    // that is read from a file. What was in the buffer is lost. Errors: unavailable.
+    // Makes room for `bytes` whose pages the kernel provides at the first write to each: for
+    // content that is read from a file. What was in the buffer is lost. Errors: unavailable.
     Result<void> reserve(std::size_t bytes);
-    // After reserve(), where all of it will be written: with large pages, if the kernel has some. The
-    // first write to a small one costs as much as three copies of it.
+    // After reserve(), where all of it will be written: with large pages, if the kernel has some.
+    // The first write to a small one costs as much as three copies of it.
     void use_large_pages();
     // Gives the pages back. The addresses stay, and read as zeros.
     void give_back();

@@ -1,6 +1,6 @@
 // PartReader: a file of a snapshot of which only parts are read. Each block is compared with its
-// checksum before a byte of it is used. A file without checksums of blocks is one block. The file is
-// read, never mapped: a disk that fails gives an error.
+// checksum before a byte of it is used. A file without checksums of blocks is one block. The file
+// is read, never mapped: a disk that fails gives an error.
 //
 // Movable. Thread: one. Errors: unavailable, not_found; malformed, for a file that is not what the
 // manifest says.

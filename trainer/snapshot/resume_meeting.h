@@ -3,8 +3,9 @@
 // (a disk that fails on one node alone, a damaged file), rank 0 goes on to the next older one; a
 // program that the snapshot does not fit (usage) ends the search.
 //
-// Thread: one. Errors: those of the store; timed_out, if a rank does not answer; malformed, if there
-// are snapshots but none that all ranks can load; those of another rank, which the sentence names.
+// Thread: one. Errors: those of the store; timed_out, if a rank does not answer; malformed, if
+// there are snapshots but none that all ranks can load; those of another rank, which the sentence
+// names.
 #pragma once
 
 #include <chrono>

@@ -19,8 +19,8 @@ namespace ddprun::trainer {
 std::string contents_of(const std::vector<TensorView>& tensors, std::uint64_t turn);
 
 // Compares the contents_of() of all ranks, in the order of the ranks. `names`: of the tensors. The
-// error is refused; it names the first tensor that differs, and the ranks that do not have what most
-// ranks have.
+// error is refused; it names the first tensor that differs, and the ranks that do not have what
+// most ranks have.
 Result<void> compare_contents(const std::set<std::string>& names,
                               const std::vector<std::string>& contents);
 

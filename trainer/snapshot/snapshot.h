@@ -195,8 +195,9 @@ Result<Manifest> read_manifest(const std::string& folder, const SnapshotName& na
 // All ranks call this before training, once for each folder, in the same order. All get the same
 // snapshot, the newest one that all of them can load, or none of them gets one. One that is skipped
 // is named in a warning on rank 0. The whole snapshot is in the memory of each rank; resume_into()
-// (load_slices.h) reads into the program's own. `timeout`: how long a rank waits for another to load
-// a snapshot. Errors: those of load_newest() and of the store; timed_out, if a rank does not answer.
+// (load_slices.h) reads into the program's own. `timeout`: how long a rank waits for another to
+// load a snapshot. Errors: those of load_newest() and of the store; timed_out, if a rank does not
+// answer.
 Result<std::optional<Snapshot>> resume(const Context& context, Store& store, SnapshotFolder& folder,
                                        std::chrono::milliseconds timeout);
 

@@ -44,7 +44,8 @@ inline constexpr std::size_t kChecksumBlock = std::size_t{1} << 20;
 
 // Which tensors lie in which file, as indices into `tensors`. Slices are in none. Tensors are taken
 // in the order of their names. A file holds up to `limit` bytes, or a single larger tensor, and
-// no more names than a reader takes. The plan depends only on the tensors, not on how many ranks write.
+// no more names than a reader takes. The plan depends only on the tensors, not on how many ranks
+// write.
 std::vector<std::vector<std::size_t>> plan_files(const std::vector<TensorView>& tensors,
                                                  std::uint64_t limit);
 

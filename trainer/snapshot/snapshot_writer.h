@@ -67,9 +67,10 @@ struct WriterOptions {
     // others: a snapshot of replicas that have drifted apart would be a mixture. The snapshot is
     // then refused, with the tensor and the ranks. Not for tensors that `gpu` or `copy` reads.
     bool verify_replicas = true;
-    // A snapshot that cannot be saved for a reason that may pass (a full disk, a folder that is gone
-    // or may only be read) is a warning of rank 0's folder, one for each snapshot, and no error. The
-    // training goes on, and the next save() tries again. newest() says which one is complete.
+    // A snapshot that cannot be saved for a reason that may pass (a full disk, a folder that is
+    // gone or may only be read) is a warning of rank 0's folder, one for each snapshot, and no
+    // error. The training goes on, and the next save() tries again. newest() says which one is
+    // complete.
     bool goes_on_unsaved = false;
 };
 

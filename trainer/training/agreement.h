@@ -59,10 +59,10 @@ struct ReplicaChecks {
     }
 };
 
-// Compares the content of all buffers as verify_equal() does, but reads a sample of them (64 MiB; on
-// a GPU 16), in each `turn` another one, and sends one small message if they are equal. Ranks whose
-// state is not that of the others on purpose (Join) give `compared` = false, and take part in the
-// message alone.
+// Compares the content of all buffers as verify_equal() does, but reads a sample of them (64 MiB;
+// on a GPU 16), in each `turn` another one, and sends one small message if they are equal. Ranks
+// whose state is not that of the others on purpose (Join) give `compared` = false, and take part in
+// the message alone.
 Result<void> verify_replicas(ProcessGroup& group, std::span<const NamedBuffer> buffers,
                              std::uint64_t turn, bool compared = true);
 

@@ -299,8 +299,8 @@ TEST(AgentMachine, KeeperDeathIsAVow) {
         ElementsAre("deadline 8.2 s", "open store", "spawn 2", "Beat echo 1 floor 1 running 2"));
 }
 
-// No failure is reported, so no restart is used up. The next generation is told to nobody before the
-// workers are gone.
+// No failure is reported, so no restart is used up. The next generation is told to nobody before
+// the workers are gone.
 TEST(AgentMachine, AWarmStartThatDiffersInterruptsTheGeneration) {
     Script s;
     s.run();

@@ -296,8 +296,8 @@ TEST(GradientReducer, NamesWhereAnInfinityCameFrom) {
     EXPECT_EQ(ends, Ends({0, 0, 0}));
 }
 
-// A parameter that one rank alone has used, in a pass under no_sync(): its gradient travels, so every
-// optimizer has to make the step. After a step the count begins again.
+// A parameter that one rank alone has used, in a pass under no_sync(): its gradient travels, so
+// every optimizer has to make the step. After a step the count begins again.
 TEST(GradientReducer, CountsWhatWasUsedWithoutSync) {
     auto ends = run_ranks(2, [](const Context& context) {
         GroupRank me(context);

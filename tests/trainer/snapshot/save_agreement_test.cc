@@ -176,8 +176,8 @@ TEST(SaveAgreement, KeepsWhatEachRankSaysOfItself) {
     EXPECT_THAT(fourth.error().sentence(), HasSubstr("metadata of 3 ranks, and none of rank 3"));
 }
 
-// Tensors that all ranks should have alike: one of one rank differs in its last number. It was saved
-// as that of whatever rank writes its file, in a mixture.
+// Tensors that all ranks should have alike: one of one rank differs in its last number. It was
+// saved as that of whatever rank writes its file, in a mixture.
 TEST(SaveAgreement, NamesTheTensorThatIsNotTheSameEverywhere) {
     State odd(2);
     odd.values[5].back() += 1;

@@ -266,8 +266,8 @@ TEST(ModuleReducer, CountsWhatOneRankHasUsedWithoutSync) {
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
-// A rank whose update is another one is named in the next step, also where the program has given the
-// parameter other memory.
+// A rank whose update is another one is named in the next step, also where the program has given
+// the parameter other memory.
 TEST(ModuleReducer, NamesTheReplicaThatDrifts) {
     auto ends = run_ranks(2, [](const Context& context) {
         Rank me(context);
