@@ -69,7 +69,7 @@ void WarmStarts::begin(const std::string& temporary, bool cold) {
     const bool early = std::exchange(failed_early_, false);
     if (policy_.off() && command_) stay_cold("twice a cold start has fared better than a warm one");
     warm_ = there && command_ && !cold && policy_.warm_allowed() &&
-            (server_ ? server_->ready() || policy_.waits_for_server() : policy_.waits_for_server());
+            ((server_ && server_->ready()) || policy_.waits_for_server());
     starting_ = warm_;
     if (!command_)
         reason_ = why_cold_;

@@ -9,7 +9,8 @@ scripts=$e2e/warm
 new_python
 # With it come modules of Python itself that the scripts use, too.
 package mpmath 1.3.0 <<'END'
-import atexit, concurrent.futures, ctypes, decimal, logging, multiprocessing.pool, random, subprocess, tempfile, threading, uuid
+import atexit, concurrent.futures, ctypes, decimal, logging, multiprocessing.pool, random
+import subprocess, tempfile, threading, uuid
 LOG = logging.getLogger(__name__)
 END
 
