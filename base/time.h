@@ -34,6 +34,11 @@ constexpr Duration share(Duration whole, double part) {
     return Duration{static_cast<Duration::rep>(static_cast<double>(whole.count()) * part)};
 }
 
+// For people and files that count in seconds.
+constexpr double in_seconds(Duration duration) {
+    return std::chrono::duration<double>(duration).count();
+}
+
 // For sentences: "12 ms", "8.0 s", "4 m 30 s", "3 h 12 m".
 std::string to_text(Duration duration);
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <ostream>
+#include <string>
 
 namespace ddprun {
 
@@ -27,6 +28,10 @@ struct Strong {
 // means "none yet".
 using Generation = Strong<struct GenerationTag, std::int64_t>;
 inline constexpr Generation kNoGeneration{-1};
+// For sentences: "generation 7".
+inline std::string to_text(Generation generation) {
+    return "generation " + std::to_string(generation.value);
+}
 
 // A random number, new for each process. It distinguishes a restarted ddprun from the one before.
 using Incarnation = Strong<struct IncarnationTag, std::uint64_t>;

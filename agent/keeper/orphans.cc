@@ -58,7 +58,7 @@ Stems stems_from(pid_t pid, const Origin& origin) {
     return same ? Stems::yes : Stems::no;
 }
 
-bool is_ours(pid_t pid) {
+bool is_of_job(pid_t pid) {
     struct stat status {};
     return ::stat(proc(pid, "").c_str(), &status) == 0 && status.st_uid == ::geteuid();
 }
@@ -82,7 +82,7 @@ bool add_orphans(const Origin& origin, Handles& handles) {
     const std::size_t before = handles.size();
     bool unclear = false;
     for (const pid_t pid : all_processes()) {
-        if (handles.contains(pid) || !is_ours(pid)) continue;
+        if (handles.contains(pid) || !is_of_job(pid)) continue;
         UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
         if (!handle) continue;
         const Stems stems = stems_from(pid, origin);

@@ -13,8 +13,6 @@ using rendezvous::kTerminate;
 using rendezvous::StopAsked;
 using rendezvous::StopCause;
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 }  // namespace
 
 Duration stop_before(const StopOptions& options, Duration snapshot_took) {
@@ -99,8 +97,8 @@ std::string to_json(const StopHint& hint, Duration now) {
                               {"reason", to_string(hint.cause)},
                               {"sentence", hint.sentence},
                               {"signal", signal_name(hint.signal)},
-                              {"seconds_left", seconds(hint.grace)},
-                              {"killed_at", seconds(now + hint.grace)},
+                              {"seconds_left", in_seconds(hint.grace)},
+                              {"killed_at", in_seconds(now + hint.grace)},
                               {"requeue", hint.requeue},
                               {"generation", hint.generation.value}};
     // `replace`: the sentence may name things that are not UTF-8, and dump() would throw.

@@ -11,7 +11,7 @@
 namespace ddprun::agent {
 namespace {
 
-constexpr std::size_t kThreads = 16;  // that are shown
+constexpr std::size_t kShownThreads = 16;  // that are shown
 constexpr std::string_view kBegin = "Fatal Python error: ", kThread = "(most recent call first):";
 
 // A line with the name of a thread; the C stack of 3.14 has the same words at its end.
@@ -61,12 +61,13 @@ StackLines dump_lines(const FaultDump& dump) {
         lines.push_back("in " + own);
         break;
     }
-    for (std::size_t i = 0; i < std::min(dump.threads.size(), kThreads); ++i) {
+    for (std::size_t i = 0; i < std::min(dump.threads.size(), kShownThreads); ++i) {
         lines.push_back("a thread of Python");
         add_frames(lines, dump.threads[i]);
     }
-    if (dump.threads.size() > kThreads)
-        lines.push_back("and " + std::to_string(dump.threads.size() - kThreads) + " more threads");
+    if (dump.threads.size() > kShownThreads)
+        lines.push_back("and " + std::to_string(dump.threads.size() - kShownThreads) +
+                        " more threads");
     return lines;
 }
 

@@ -55,7 +55,7 @@ StackLines tool_lines(const std::string& output) {
 }
 
 // '?': it has gone, or nobody may look at it until then.
-boost::asio::awaitable<char> state_of(Process pid, Time until) {
+boost::asio::awaitable<char> thread_state(Process pid, Time until) {
     const Duration left = std::min<Duration>(kLookLimit, until - boot_now());
     if (left <= Duration{}) co_return '?';
     co_return (co_await in_time(left, [pid] { return process_state(pid); })).value_or('?');
@@ -63,13 +63,13 @@ boost::asio::awaitable<char> state_of(Process pid, Time until) {
 
 // What a tool says. A tool that is not installed fails at once.
 boost::asio::awaitable<StackLines> ask(std::vector<std::string> words, Process pid, Time until) {
-    const char before = co_await state_of(pid, until);
+    const char before = co_await thread_state(pid, until);
     // The limit is for all tools of a process and its children, so a later tool has less time.
     const Duration left = until - boot_now();
     if (before == '?' || left <= Duration{}) co_return StackLines{};
     const auto result = co_await run_program(words, {}, left);
     // A tool that was killed may have left the process stopped.
-    if (before != 'T' && co_await state_of(pid, until + kLastLook) == 'T')
+    if (before != 'T' && co_await thread_state(pid, until + kLastLook) == 'T')
         ::kill(static_cast<pid_t>(pid), SIGCONT);
     // Not installed, not permitted, or too late.
     if (!result || result->code != 0) co_return StackLines{};
@@ -92,7 +92,7 @@ boost::asio::awaitable<StackLines> user_stack(Process pid, bool is_python, Time 
 // a second. One that is stopped already it cannot show, and one that hangs in the kernel it waits
 // for.
 boost::asio::awaitable<StackLines> native_stack(Process pid, Time until) {
-    const char state = co_await state_of(pid, until);
+    const char state = co_await thread_state(pid, until);
     if (state == 'T' || state == 't' || state == 'D' || state == '?') co_return StackLines{};
     const std::vector<std::string> words{"py-spy", "dump", "--native", "--pid",
                                          std::to_string(pid)};

@@ -17,12 +17,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path folder(std::int64_t pid) { return fs::path("/proc") / std::to_string(pid); }
+fs::path process_folder(std::int64_t pid) { return fs::path("/proc") / std::to_string(pid); }
 
 // By the name under which it was started, "python3.11", which everybody may read. For a process of
 // another user.
 bool is_called_python(std::int64_t pid) {
-    const std::string command = read_small_file((folder(pid) / "cmdline").string());
+    const std::string command = read_small_file((process_folder(pid) / "cmdline").string());
     const std::string name = fs::path(command.c_str()).filename().string();
     return name.substr(0, name.find_last_not_of("0123456789.") + 1) == "python";
 }
@@ -50,8 +50,8 @@ Mapping mapping_in(std::string_view line) {
 
 std::vector<LoadedFile> loaded_files(std::int64_t pid) {
     std::error_code error;
-    const std::string program = fs::read_symlink(folder(pid) / "exe", error).string();
-    const std::string maps = read_small_file((folder(pid) / "maps").string());
+    const std::string program = fs::read_symlink(process_folder(pid) / "exe", error).string();
+    const std::string maps = read_small_file((process_folder(pid) / "maps").string());
     std::vector<LoadedFile> files;
     for (std::size_t from = 0, to = 0; from < maps.size(); from = to + 1) {
         to = std::min(maps.find('\n', from), maps.size());

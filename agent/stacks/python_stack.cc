@@ -10,7 +10,7 @@ namespace ddprun::agent {
 namespace {
 
 // What is shown at most.
-constexpr std::size_t kThreads = 256, kFrames = 100;
+constexpr std::size_t kReadThreads = 256, kFrames = 100;
 // Reads altogether: a broken list may be a circle. A thread with twenty frames takes some 200.
 constexpr std::size_t kReads = 50'000;
 // What is read at most: letters of a name, bytes of a line table.
@@ -56,10 +56,10 @@ class Reader {
     std::vector<Found> find() {
         std::vector<Found> found;
         Address interpreter = memory_.pointer(runtime_ + layout_.runtime.interpreters);
-        while (interpreter != 0 && found.size() < kThreads) {
+        while (interpreter != 0 && found.size() < kReadThreads) {
             const Address holder = gil_holder(interpreter);
             Address thread = memory_.pointer(interpreter + layout_.interpreter.threads);
-            for (; thread != 0 && found.size() < kThreads;
+            for (; thread != 0 && found.size() < kReadThreads;
                  thread = memory_.pointer(thread + layout_.thread.next))
                 found.push_back({thread, thread == holder});
             interpreter = memory_.pointer(interpreter + layout_.interpreter.next);
@@ -83,7 +83,7 @@ class Reader {
         if (layout_.thread.native_id != PythonLayout::kAbsent)
             return static_cast<std::int64_t>(memory_.pointer(thread + layout_.thread.native_id));
 #if defined(__x86_64__) || defined(__aarch64__)
-        // glibc's `struct pthread` has the kernel's number here.
+            // glibc's `struct pthread` has the kernel's number here.
 #ifdef __x86_64__
         constexpr Address kTid = 720;
 #else

@@ -51,7 +51,7 @@ void add(const inet_diag_msg& message, TcpSockets& sockets) {
     sockets.emplace(message.idiag_inode, std::move(socket));
 }
 
-bool ask(int netlink, std::uint8_t family) {
+bool ask_kernel(int netlink, std::uint8_t family) {
     struct {
         nlmsghdr header;
         inet_diag_req_v2 request;
@@ -91,7 +91,7 @@ TcpSockets tcp_sockets() {
     ::setsockopt(netlink.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     std::vector<char> part(1 << 16);
     for (const int family : {AF_INET, AF_INET6}) {
-        if (!ask(netlink.get(), static_cast<std::uint8_t>(family))) continue;
+        if (!ask_kernel(netlink.get(), static_cast<std::uint8_t>(family))) continue;
         for (ssize_t size = 1; size > 0;) {
             size = ::recv(netlink.get(), part.data(), part.size(), 0);
             if (size <= 0 ||

@@ -29,7 +29,7 @@ void add(std::string& text, const char* title, const StackLines& lines) {
     for (const std::string& line : lines) text += "    " + line + "\n";
 }
 
-std::string text_of(const rendezvous::WorkerOutcome& worker, const TcpSockets& sockets) {
+std::string file_text(const rendezvous::WorkerOutcome& worker, const TcpSockets& sockets) {
     std::string text =
         "rank " + std::to_string(worker.rank) + ", process " + std::to_string(worker.pid) + "\n";
     add(text, "call", worker.stack);
@@ -61,7 +61,7 @@ Result<> keep_standstill(const std::string& path,
     std::string before = "---- " + now_text() + "\n";
     for (const rendezvous::WorkerOutcome& worker : workers)
         if (auto done =
-                write(file->get(), std::exchange(before, {}) + text_of(worker, sockets) + "\n");
+                write(file->get(), std::exchange(before, {}) + file_text(worker, sockets) + "\n");
             !done)
             return done;
     return {};

@@ -19,7 +19,7 @@ namespace {
 
 constexpr Duration kLimit = std::chrono::seconds{30};
 
-int number(const std::string& text) {
+int count_of(const std::string& text) {
     int value = 0;
     std::from_chars(text.data(), text.data() + text.size(), value);
     return value;
@@ -53,8 +53,8 @@ WarmCheck read_answer(const std::string& output) {
         found.cold = words.size() > 1 ? words[1] : "the interpreter has not said why";
         return found;
     }
-    found.modules = number(words[1]), found.files = number(words[2]),
-    found.looks = number(words[3]);
+    found.modules = count_of(words[1]), found.files = count_of(words[2]),
+    found.looks = count_of(words[3]);
     return found;
 }
 

@@ -59,7 +59,7 @@ Result<> check(const std::string& path, int file, std::size_t most) {
 
 // The content is on disk and the file is closed before it gets its final name. So a crash leaves no
 // empty file under that name, and on a network file system every node reads the whole content.
-Result<> write_all(const std::string& name, int number, std::string_view text) {
+Result<> write_whole(const std::string& name, int number, std::string_view text) {
     std::string end = "\n";
     // writev() only reads from them.
     const iovec line[] = {{const_cast<char*>(text.data()), text.size()}, {end.data(), end.size()}};
@@ -99,7 +99,7 @@ Result<> create_private_file(const std::string& path, std::string_view text) {
     // mkostemp() creates the file with mode 0600.
     const int number = ::mkostemp(name.data(), O_CLOEXEC);
     if (number < 0) return Error(ErrorCode::unavailable, name + ": " + ::strerror(errno));
-    const auto written = write_all(name, number, text);
+    const auto written = write_whole(name, number, text);
     // link() fails when the name exists, while rename() would replace another node's secret. The
     // first writer wins, and the file appears with its whole content.
     const int failed = written && ::link(name.c_str(), path.c_str()) != 0 ? errno : 0;

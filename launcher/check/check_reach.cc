@@ -55,7 +55,7 @@ Error late(Steady::duration limit) {
 
 // Runs a socket operation with a time limit. Of the two, the one that loses is cancelled by `||`.
 template <class Operation>
-asio::awaitable<Result<>> in_time(Steady::duration limit, Operation operation) {
+asio::awaitable<Result<>> answered_in_time(Steady::duration limit, Operation operation) {
     asio::steady_timer timer(co_await asio::this_coro::executor, limit);
     auto first = co_await (std::move(operation) || timer.async_wait(kWithError));
     if (first.index() == 1) co_return late(limit);
@@ -65,13 +65,13 @@ asio::awaitable<Result<>> in_time(Steady::duration limit, Operation operation) {
 }
 
 asio::awaitable<Result<>> send(tcp::socket& socket, const std::string& bytes) {
-    co_return co_await in_time(kAnswerLimit,
-                               asio::async_write(socket, asio::buffer(bytes), kWithError));
+    co_return co_await answered_in_time(kAnswerLimit,
+                                        asio::async_write(socket, asio::buffer(bytes), kWithError));
 }
 
 asio::awaitable<Result<>> receive(tcp::socket& socket, std::string& bytes) {
-    co_return co_await in_time(kAnswerLimit,
-                               asio::async_read(socket, asio::buffer(bytes), kWithError));
+    co_return co_await answered_in_time(kAnswerLimit,
+                                        asio::async_read(socket, asio::buffer(bytes), kWithError));
 }
 
 // Tries all addresses of a name in turn, each on a fresh socket: a name may have an IPv6 address
@@ -84,7 +84,7 @@ asio::awaitable<Result<>> connect(tcp::socket& socket, const std::string& host,
     for (const auto& address : *addresses) {
         error_code ignored;
         socket.close(ignored);
-        connected = co_await in_time(
+        connected = co_await answered_in_time(
             kConnectLimit, socket.async_connect(tcp::endpoint(address, port), kWithError));
         if (connected) break;
     }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMostLines = 20;  // findings of one row in the text; the JSON has all of them
 
-const char* to_string(CheckRow::State state) {
+const char* state_word(CheckRow::State state) {
     switch (state) {
         case CheckRow::State::good:
             return "good";
@@ -75,7 +75,7 @@ std::string check_json(const CheckReport& report) {
     Json rows = Json::array();
     for (const CheckRow& row : report.rows)
         rows.push_back({{"name", row.name},
-                        {"state", to_string(row.state)},
+                        {"state", state_word(row.state)},
                         {"sentence", row.sentence},
                         {"findings", row.findings}});
     const Json all = {{"format", "ddprun check"},

@@ -33,7 +33,7 @@ std::vector<const FoundJob*> those_of(const std::vector<const FoundJob*>& jobs,
     return fitting;
 }
 
-bool has_ended(const FoundJob* job) { return job->newest && job->newest->end(); }
+bool job_has_ended(const FoundJob* job) { return job->newest && job->newest->end(); }
 
 Error several(const std::vector<const FoundJob*>& jobs) {
     std::string names;
@@ -94,8 +94,8 @@ Result<FoundJob> choose_job(const std::vector<FoundJob>& jobs, const SlurmNames&
         const auto of_step = those_of(of_job, slurm.job + "." + slurm.step);
         if (!of_job.empty()) fitting = !slurm.step.empty() && !of_step.empty() ? of_step : of_job;
     }
-    if (wanted == Wanted::may_run && !std::ranges::all_of(fitting, has_ended))
-        std::erase_if(fitting, has_ended);
+    if (wanted == Wanted::may_run && !std::ranges::all_of(fitting, job_has_ended))
+        std::erase_if(fitting, job_has_ended);
     if (fitting.size() > 1) return several(fitting);
     return *fitting.front();
 }

@@ -58,14 +58,12 @@ std::string what_happened(const LedgerEntry& entry) {
     return "allocation " + std::to_string(entry.requeue) + " begins on " + entry.leader.name;
 }
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 // Only the phases of that part; those that nobody has told are 0.
 Json phases_json(const LedgerEntry& entry, RestartPhase from, RestartPhase to) {
     Json json = Json::object();
     for (auto i = static_cast<std::size_t>(from); i <= static_cast<std::size_t>(to); ++i)
         json[rendezvous::to_string(static_cast<RestartPhase>(i))] =
-            seconds(entry.restart.times[i].took);
+            in_seconds(entry.restart.times[i].took);
     return json;
 }
 
@@ -160,7 +158,7 @@ std::string history_json(const FoundJob& job, const rendezvous::LedgerHistory& h
     json["time_from"] = utc_text(newest.time.begun);
     json["time_until"] = utc_text(newest.time.at);
     for (const rendezvous::TimePart& part : rendezvous::parts_of(newest.time.spent))
-        json["seconds"][part.name] = seconds(part.took);
+        json["seconds"][part.name] = in_seconds(part.took);
     for (std::size_t i = 0; i < rendezvous::kRestartCauses; ++i)
         json["restarts_by_cause"][rendezvous::kRestartCauseNames[i]] =
             newest.restart.totals.causes[i];

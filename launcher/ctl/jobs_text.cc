@@ -26,7 +26,7 @@ std::string minute_text(Duration since_1970) {
     return text + "Z";
 }
 
-std::string generation_text(const FoundJob& job) {
+std::string job_generation(const FoundJob& job) {
     const bool known = job.newest && job.newest->assignment.generation >= Generation{0};
     return known ? std::to_string(job.newest->assignment.generation.value) : "-";
 }
@@ -48,7 +48,7 @@ std::vector<Cell> row_of(const FoundJob& job, Duration now, bool colour) {
     const bool ended = job.newest && job.newest->end();
     return {{printable(job.name)},
             {state_text(job, now), colour ? colour_of(state_of(job)) : ""},
-            {generation_text(job)},
+            {job_generation(job)},
             {job.newest ? std::to_string(job.newest->restart.totals.restarts) : "-"},
             {size_text(job.bytes)},
             {minute_text(job.begun)},

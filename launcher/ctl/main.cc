@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/release.h"
+#include "base/system/boot_clock.h"
 #include "base/system/out_of_resources.h"
 #include "base/system/print_text.h"
 #include "base/system/standard_streams.h"
@@ -42,8 +43,6 @@ int print(const std::string& text, int code = 0) {
     return printed ? code : fail(printed.error());
 }
 
-Duration time_of_day() { return std::chrono::system_clock::now().time_since_epoch(); }
-
 // https://no-color.org: a variable that is set and not empty.
 bool in_colour() {
     const char* no = std::getenv("NO_COLOR");
@@ -56,7 +55,7 @@ int run_jobs(const CtlCall& call) {
     const auto survey = launcher::survey_ledgers(call);
     if (!survey) return fail(survey.error());
     if (call.has("json")) return print(launcher::jobs_json(survey->jobs, survey->folder));
-    return print(launcher::jobs_text(survey->jobs, survey->folder, time_of_day(), in_colour()));
+    return print(launcher::jobs_text(survey->jobs, survey->folder, day_now(), in_colour()));
 }
 
 Result<> remove(const launcher::FoundJob& job) {
@@ -77,7 +76,7 @@ int run_forget(const CtlCall& call) {
     }
     const auto survey = launcher::survey_ledgers(call);
     if (!survey) return fail(survey.error());
-    const Duration now = time_of_day();
+    const Duration now = day_now();
     const auto plans = launcher::plan_forgetting(survey->jobs, wish, now);
     if (!plans) return fail(plans.error());
     const bool dry_run = call.has("dry-run");
@@ -103,7 +102,7 @@ int run_history(const CtlCall& call) {
     const auto history = launcher::history_of(*job);
     if (!history) return fail(history.error());
     return print(call.has("json") ? launcher::history_json(*job, *history)
-                                  : launcher::history_text(*job, *history, time_of_day()));
+                                  : launcher::history_text(*job, *history, day_now()));
 }
 
 // Of a command that asks a running job.
@@ -168,9 +167,9 @@ int run_events(const CtlCall& call) {
 }
 
 int run_page(const CtlCall& call) {
-    return fail_asked(launcher::serve_page(call, this_release().version, [](const std::string& text) {
-        return print(text) == 0 && std::fflush(stdout) == 0;
-    }));
+    return fail_asked(launcher::serve_page(
+        call, this_release().version,
+        [](const std::string& text) { return print(text) == 0 && std::fflush(stdout) == 0; }));
 }
 
 int run_metrics(const CtlCall& call) {

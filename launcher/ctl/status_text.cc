@@ -30,7 +30,7 @@ std::string ago(std::int64_t since, const control::StatusReply& job) {
     return age_text(Duration{job.now() - since});
 }
 
-std::string generation_text(const control::StatusReply& job) {
+std::string status_generation(const control::StatusReply& job) {
     if (job.generation() < 0) return "none yet";
     std::string text = std::to_string(job.generation());
     if (is_recorded(job))
@@ -105,7 +105,7 @@ std::string head_text(const control::StatusReply& job, std::optional<double> ste
     if (job.has_ended())
         text += line("ended", "with code " + std::to_string(job.ended().code()) + ": " +
                                   job.ended().sentence());
-    text += line("generation", generation_text(job));
+    text += line("generation", status_generation(job));
     if (!job.waiting_for().empty()) text += line("waits", job.waiting_for());
     if (!job.snapshot_asked().empty()) text += line("snapshot", job.snapshot_asked());
     if (!job.stopping().empty())

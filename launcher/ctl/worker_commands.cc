@@ -24,7 +24,7 @@ namespace {
 // another generation, is there.
 constexpr Duration kAskedOnce = std::chrono::seconds{5}, kFollowed = std::chrono::seconds{60};
 constexpr Duration kOneNode = std::chrono::seconds{5};
-constexpr std::chrono::milliseconds kAskAgain{250};
+constexpr std::chrono::milliseconds kLookAgain{250};
 constexpr std::chrono::seconds kStacksWithin{10};
 constexpr int kMostLines = 10'000, kLines = 20;
 // A larger reply is one of many: what is unfinished in it goes on at once.
@@ -127,7 +127,7 @@ class Logs {
             const auto read = read_where_it_is();
             if (!read && (!may_pass(read.error()) || boot_now() >= until_)) return read.error();
             if (read && !follows_) return {};
-            std::this_thread::sleep_for(kAskAgain);
+            std::this_thread::sleep_for(kLookAgain);
         }
         return {};
     }
@@ -329,7 +329,7 @@ Result<std::string> ask_stacks(const CtlCall& call) {
     for (;;) {
         auto text = stacks_once(call, *job, *rank, until);
         if (text || !may_pass(text.error()) || boot_now() >= until) return text;
-        std::this_thread::sleep_for(kAskAgain);
+        std::this_thread::sleep_for(kLookAgain);
     }
 }
 

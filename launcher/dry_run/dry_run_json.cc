@@ -12,8 +12,6 @@ using Json = nlohmann::ordered_json;
 // An empty text means "none" or "not known" throughout, and becomes null.
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
-double seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
-
 // Always {"value", "note"}, also when the value is certain, so that a reader needs one rule only.
 template <class T>
 Json json_of(const Known<T>& known) {
@@ -71,7 +69,7 @@ Json meeting_of(const DryRun& dry) {
             {"secret_file", text_or_null(plan.identity.secret_file)}};
 }
 
-Json workers_of(const DryRun& dry) {
+Json workers_json(const DryRun& dry) {
     Json list = Json::array();
     for (const DryRun::Worker& worker : dry.workers)
         list.push_back({{"local_rank", worker.local_rank},
@@ -94,7 +92,7 @@ Json command_of(const Plan& plan) {
             {"role", plan.workers.role}};
 }
 
-Json variables_of(const DryRun& dry) {
+Json variables_json(const DryRun& dry) {
     Json variables = Json::object();
     for (const DryRun::Variable& variable : dry.variables)
         variables[variable.name] = json_of(variable.value);
@@ -103,15 +101,15 @@ Json variables_of(const DryRun& dry) {
 
 Json times_of(const Plan& plan) {
     const rendezvous::Times& times = plan.limits.times;
-    return {{"lease_seconds", seconds(times.lease)},
-            {"join_timeout_seconds", seconds(times.join_timeout)},
-            {"last_call_seconds", seconds(times.last_call)},
-            {"requeue_wait_seconds", seconds(rendezvous::requeue_wait(times))},
-            {"grace_final_seconds", seconds(plan.grace.final_stop)},
-            {"grace_restart_seconds", seconds(plan.grace.restart)},
+    return {{"lease_seconds", in_seconds(times.lease)},
+            {"join_timeout_seconds", in_seconds(times.join_timeout)},
+            {"last_call_seconds", in_seconds(times.last_call)},
+            {"requeue_wait_seconds", in_seconds(rendezvous::requeue_wait(times))},
+            {"grace_final_seconds", in_seconds(plan.grace.final_stop)},
+            {"grace_restart_seconds", in_seconds(plan.grace.restart)},
             {"wait_for_helpers_seconds",
-             plan.grace.helpers ? Json(seconds(*plan.grace.helpers)) : Json()},
-            {"unkillable_seconds", seconds(plan.grace.killed)}};
+             plan.grace.helpers ? Json(in_seconds(*plan.grace.helpers)) : Json()},
+            {"unkillable_seconds", in_seconds(plan.grace.killed)}};
 }
 
 Json stop_of(const Plan& plan) {
@@ -119,7 +117,7 @@ Json stop_of(const Plan& plan) {
     // In the order of agent::RequeueMode.
     constexpr const char* kModes[] = {"auto", "never", "always"};
     const auto number = [](const auto& value) { return value ? Json(*value) : Json(); };
-    return {{"before_seconds", stop.before ? Json(seconds(*stop.before)) : Json()},
+    return {{"before_seconds", stop.before ? Json(in_seconds(*stop.before)) : Json()},
             {"signal", number(stop.worker_signal)},
             {"requeue", kModes[static_cast<int>(stop.requeue)]},
             {"requeue_signals", stop.requeue_signals},
@@ -131,7 +129,7 @@ Json failure_of(const DryRun& dry) {
     return {{"max_restarts", dry.restarts},
             {"max_restarts_auto", plan.limits.max_restarts == rendezvous::kAutoRestarts},
             {"crash_loop", plan.limits.crash_loop},
-            {"hang_timeout_seconds", seconds(plan.limits.hang_timeout)},
+            {"hang_timeout_seconds", in_seconds(plan.limits.hang_timeout)},
             {"hang_timeout_auto", plan.limits.hang_auto},
             {"flight_recorder", plan.recorders.opens_server},
             {"on_failure", text_or_null(plan.on_failure)},
@@ -167,10 +165,10 @@ std::string dry_run_json(const DryRun& dry) {
         {"node", dry.start == DryRun::Start::step_to_come ? Json() : Json(dry.plan.node_name)},
         {"run_id", json_of(dry.run_id)},
         {"nodes", nodes_of(dry)},
-        {"workers", workers_of(dry)},
+        {"workers", workers_json(dry)},
         {"meeting", meeting_of(dry)},
         {"command", command_of(dry.plan)},
-        {"variables", variables_of(dry)},
+        {"variables", variables_json(dry)},
         {"times", times_of(dry.plan)},
         {"stop", stop_of(dry.plan)},
         {"failure", failure_of(dry)},

@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::string_view trim(std::string_view text) {
+std::string_view trimmed(std::string_view text) {
     while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
     while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
     return text;
@@ -149,9 +149,9 @@ Result<RdzvConf> read_rdzv_conf(std::string_view text) {
         const std::size_t comma = text.find(',');
         const std::string_view part = text.substr(0, comma);
         const std::size_t equals = part.find('=');
-        const std::string key(trim(part.substr(0, equals)));
+        const std::string key(trimmed(part.substr(0, equals)));
         const std::string_view value =
-            equals == std::string_view::npos ? "" : trim(part.substr(equals + 1));
+            equals == std::string_view::npos ? "" : trimmed(part.substr(equals + 1));
         // An empty value usually comes from a variable that is not set.
         if (key.empty() || value.empty()) return usage_error("not KEY=VALUE,KEY=VALUE,…");
         if (auto error = reader.take(key, value)) return *error;

@@ -38,8 +38,6 @@ std::string label_word(std::string word) {
     return word;
 }
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 class Page {
   public:
     Page(std::string_view run, MetricsFormat format)
@@ -115,7 +113,7 @@ void add_told(Page& page, const control::StatusReply& told) {
     if (told.since() > 0)
         page.one_gauge("ddprun_generation_since_timestamp_seconds",
                        "Since when it runs, or since when nodes are gathered.",
-                       seconds(Duration{told.since()}));
+                       in_seconds(Duration{told.since()}));
     page.one_gauge("ddprun_waiting", "Whether the job waits for something.",
                    !told.waiting_for().empty());
     page.one_gauge("ddprun_stopping", "Whether a stop is under way.", !told.stopping().empty());
@@ -138,7 +136,7 @@ void add_told(Page& page, const control::StatusReply& told) {
                        static_cast<double>(told.snapshot()));
     if (told.has_ends())
         page.one_gauge("ddprun_time_limit_timestamp_seconds", "When the time of the job is over.",
-                       seconds(Duration{told.ends()}));
+                       in_seconds(Duration{told.ends()}));
     add_usage(page, told.usage());
 }
 
@@ -155,17 +153,18 @@ void add_recorded(Page& page, const PageView& view) {
         page.add(totals.causes[i], "cause", rendezvous::kRestartCauseNames[i]);
     page.counter("ddprun_restart_phase_seconds", "Time that restarts took, by phase.");
     for (std::size_t i = 0; i < rendezvous::kRestartPhases; ++i)
-        page.add(seconds(totals.took[i]), "phase", label_word(rendezvous::kRestartPhaseNames[i]));
+        page.add(in_seconds(totals.took[i]), "phase",
+                 label_word(rendezvous::kRestartPhaseNames[i]));
     page.counter(
         "ddprun_time_seconds",
         "Where the time went. The first progress of a job moves training to setting_up, and its "
         "first snapshot moves it to lost, once each.");
     for (const rendezvous::TimePart& part : rendezvous::parts_of(newest->time.spent))
-        page.add(seconds(part.took), "part", part.name);
+        page.add(in_seconds(part.took), "part", part.name);
     if (newest->time.at > Duration{})
         page.one_gauge("ddprun_time_recorded_timestamp_seconds",
                        "Until when the sums are recorded: the begin of a generation, or the end.",
-                       seconds(newest->time.at));
+                       in_seconds(newest->time.at));
     page.one_gauge("ddprun_ended", "Whether the end of the job is recorded.",
                    newest->end() ? 1 : 0);
     if (newest->end())
@@ -184,7 +183,7 @@ std::string metrics_text(const PageView& view, Duration now, std::string_view ve
     if (view.answers() || view.heard > Duration{})
         page.one_gauge("ddprun_last_word_age_seconds",
                        "For how long the leader has not answered; 0 while it does.",
-                       view.answers() ? 0 : seconds(now - view.heard));
+                       view.answers() ? 0 : in_seconds(now - view.heard));
     add_generation(page, view);
     if (view.answers()) add_told(page, *view.status);
     add_recorded(page, view);

@@ -11,6 +11,7 @@
 
 #include "base/hexadecimal.h"
 #include "base/printable.h"
+#include "base/system/boot_clock.h"
 #include "base/system/random_bytes.h"
 #include "launcher/ctl/print_parts.h"
 #include "launcher/options/option_values.h"
@@ -26,8 +27,6 @@ namespace asio = boost::asio;
 
 constexpr Duration kLookWithin = std::chrono::seconds{5};
 constexpr std::size_t kTokenBytes = 16;
-
-Duration time_of_day() { return std::chrono::system_clock::now().time_since_epoch(); }
 
 Result<SecretText> token_of(const CtlCall& call) {
     if (!call.has("token-file")) {
@@ -132,7 +131,7 @@ Error serve_page(const CtlCall& call, std::string_view version,
     const std::string name = job->job().name;
     JobFollower follower(loop, std::move(*job),
                          {[&](PageView::Link link, const std::string& why) {
-                              board.tell_link(link, why, time_of_day());
+                              board.tell_link(link, why, day_now());
                               server.wake();
                           },
                           [&](const control::StatusReply& status, std::optional<double> steps) {
@@ -175,7 +174,7 @@ Result<std::string> ask_metrics(const CtlCall& call, std::string_view version) {
         view.job = std::move(news->job);
         view.history = std::move(news->history);
     }
-    return metrics_text(view, time_of_day(), version, MetricsFormat::prometheus);
+    return metrics_text(view, day_now(), version, MetricsFormat::prometheus);
 }
 
 }  // namespace ddprun::launcher

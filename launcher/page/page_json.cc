@@ -36,8 +36,6 @@ Json number_or_null(std::int64_t number) { return number >= 0 ? Json(number) : J
 Json time_or_null(std::int64_t since_1970) {
     return since_1970 > 0 ? Json(since_1970 / 1'000'000) : Json();
 }
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 std::string line_of(const Json& json) {
     return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -108,7 +106,7 @@ void add_nodes(Json& json, std::vector<NodeLine> lines) {
     json["nodes_left_out"] = lines.size() - json["nodes"].size();
 }
 
-void add_told(Json& json, const control::StatusReply& job) {
+void add_told_json(Json& json, const control::StatusReply& job) {
     json["told"] = time_or_null(job.now());
     json["run_id"] = text_or_null(job.run_id());
     json["leader"] = text_or_null(job.leader());
@@ -131,7 +129,7 @@ void add_told(Json& json, const control::StatusReply& job) {
 }
 
 // Of a job whose leader has told nothing.
-void add_recorded(Json& json, const PageView& view) {
+void add_recorded_json(Json& json, const PageView& view) {
     const rendezvous::Assignment* made = view.generation();
     json["generation"] = made ? number_or_null(made->generation.value) : Json();
     if (!made) return;
@@ -181,9 +179,9 @@ std::string page_status_json(const PageView& view, Duration now) {
               {"heard", time_or_null(view.answers() ? now.count() : view.heard.count())}};
     json["ended"] = end_json(view);
     if (view.status)
-        add_told(json, *view.status);
+        add_told_json(json, *view.status);
     else
-        add_recorded(json, view);
+        add_recorded_json(json, view);
     json["steps_a_second"] = view.answers() && view.steps ? Json(*view.steps) : Json();
     add_nodes(json, lines_of(view));
     return line_of(json);
@@ -213,7 +211,7 @@ std::string page_history_json(const PageView& view) {
         json["recorded_until"] = time_or_null(newest->time.at.count());
         json["saves"] = newest->time.saves;
         for (const rendezvous::TimePart& part : rendezvous::parts_of(newest->time.spent))
-            json["parts"].push_back({part.name, part.words, seconds(part.took)});
+            json["parts"].push_back({part.name, part.words, in_seconds(part.took)});
         for (std::size_t i = 0; i < rendezvous::kRestartCauses; ++i)
             json["causes"][rendezvous::kRestartCauseNames[i]] = newest->restart.totals.causes[i];
     }

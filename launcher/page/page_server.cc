@@ -15,6 +15,7 @@
 #include <set>
 
 #include "base/loop/accept_loop.h"
+#include "base/system/boot_clock.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -31,8 +32,6 @@ constexpr std::size_t kLastBytes = std::size_t{64} << 10;
 constexpr int kSendBuffer = 128 << 10;  // the kernel doubles it
 
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
-
-Duration time_of_day() { return std::chrono::system_clock::now().time_since_epoch(); }
 
 PageRequest to_request(const http::request_header<>& header) {
     PageRequest request{std::string(header.method_string()), std::string(header.target()), {}};
@@ -178,7 +177,7 @@ asio::awaitable<void> PageServer::State::answer(beast::tcp_stream& stream,
         co_await follow(stream, given);
         co_return;
     }
-    if (const PageBoard::Text text = board.text(*given.content, time_of_day())) {
+    if (const PageBoard::Text text = board.text(*given.content, day_now())) {
         co_await write_all(stream, given, *text);
         co_return;
     }
@@ -200,15 +199,15 @@ asio::awaitable<void> PageServer::State::follow(beast::tcp_stream& stream,
     const Counted counted(subscribers);
     stream.expires_after(kEventWithin);
     if (!co_await write_head(stream, to_response(given))) co_return;
-    PageBoard::Text text = board.text(PageContent::events, time_of_day());
+    PageBoard::Text text = board.text(PageContent::events, day_now());
     if (!co_await write(stream, asio::buffer(*text))) co_return;
     asio::steady_timer news(loop);
     PageBoard::Seen seen;
-    text = board.beat(time_of_day());
+    text = board.beat(day_now());
     for (;;) {
         stream.expires_after(kEventWithin);
         if (!co_await write(stream, asio::buffer(*text))) co_return;
-        text = board.next_event(seen, time_of_day());
+        text = board.next_event(seen, day_now());
         if (text) continue;
         stream.expires_never();
         news.expires_after(kBeat);
@@ -217,8 +216,8 @@ asio::awaitable<void> PageServer::State::follow(beast::tcp_stream& stream,
                                      stream.socket().async_wait(tcp::socket::wait_read, kTuple));
         waiting.erase(&news);
         if (first.index() == 1) co_return;
-        text = board.next_event(seen, time_of_day());
-        if (!text) text = board.beat(time_of_day());
+        text = board.next_event(seen, day_now());
+        if (!text) text = board.beat(day_now());
     }
 }
 

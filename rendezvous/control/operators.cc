@@ -34,8 +34,8 @@ constexpr std::size_t kOperators = 32;
 constexpr int kRequestLimit = 64 << 10;
 constexpr int kRequestsAtOnce = 16;
 // An operator's host may vanish without a word.
-constexpr int kPingEach = 30'000, kPingAnswered = 20'000;  // ms
-constexpr int kPingsAllowedEach = 5'000;                   // ms; from operators
+constexpr int kServerPingEach = 30'000, kServerPingAnswered = 20'000;  // ms
+constexpr int kPingsAllowedEach = 5'000;                               // ms; from operators
 // More than gRPC takes with its first calls (8, and for moments 14).
 constexpr int kServerThreads = 16;
 
@@ -136,8 +136,8 @@ void Operators::State::start() {
     builder.RegisterService(&workers.service());
     builder.SetMaxReceiveMessageSize(kRequestLimit);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kRequestsAtOnce);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEach);
-    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingAnswered);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kServerPingEach);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kServerPingAnswered);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                                kPingsAllowedEach);
     server = builder.BuildAndStart();

@@ -23,7 +23,7 @@ constexpr int kMostLines = 10'000;
 
 using LogsStream = ReplyStream<control::LogsReply>;
 
-grpc::Status to_status(const Error& error) {
+grpc::Status call_status(const Error& error) {
     return {error.code() == ErrorCode::not_found ? grpc::StatusCode::NOT_FOUND
                                                  : grpc::StatusCode::UNAVAILABLE,
             printable(error.sentence())};
@@ -35,7 +35,7 @@ grpc::Status too_many(const std::string& what) {
     return {grpc::StatusCode::RESOURCE_EXHAUSTED, what};
 }
 
-control::LogsReply to_reply(WorkerText text, Generation generation) {
+control::LogsReply call_reply(WorkerText text, Generation generation) {
     control::LogsReply reply;
     reply.set_generation(generation.value);
     reply.set_lost_lines(text.lost_lines);
@@ -149,7 +149,7 @@ void Workers::State::read(std::int64_t number, const std::shared_ptr<LogsStream>
                               if (const auto here = weak.lock()) here->go_on(number);
                           });
                       });
-    if (!from) return stream->end(to_status(from.error()));
+    if (!from) return stream->end(call_status(from.error()));
     readings.emplace(number, Reading{stream, std::move(*from), asked.follow()});
     go_on(number);
 }
@@ -165,7 +165,7 @@ void Workers::State::go_on(std::int64_t number) {
     const bool is_last = text.ended || !reading.follows;
     if (text.is_empty() && !is_last) return;
     reading.stream->offer(std::make_shared<const control::LogsReply>(
-        to_reply(std::move(text), reading.from.generation)));
+        call_reply(std::move(text), reading.from.generation)));
     if (!is_last) return;
     // It counts as a reader until the reply has been sent.
     reading.from.reader.reset();
@@ -191,7 +191,7 @@ void Workers::State::looked(std::int64_t number, Result<WorkerStacks> found) {
     const auto look = looks.extract(number);
     if (!look) return;
     const auto& [request, to] = look.mapped();
-    if (!found) return request->finish(to_status(found.error()));
+    if (!found) return request->finish(call_status(found.error()));
     to->set_generation(found->generation.value);
     to->set_pid(found->pid);
     for (std::string& line : found->lines) to->add_lines(std::move(line));

@@ -28,7 +28,7 @@ constexpr std::size_t kFirstLook = 1024;  // usually the whole first message
 // How many logged addresses are remembered. A port scan from more addresses starts the list anew.
 constexpr std::size_t kNamed = 1024;
 
-std::string to_text(const tcp::endpoint& endpoint) {
+std::string address_text(const tcp::endpoint& endpoint) {
     std::ostringstream text;
     text << endpoint;
     return text.str();
@@ -138,7 +138,7 @@ void Endpoint::State::look(Number number, bool woken) {
         return;
     }
     const auto self = shared_from_this();  // a service may destroy the endpoint
-    Opening opening = judge_opening(bytes);
+    FirstBytes opening = judge_first_bytes(bytes);
     if (const auto* more = std::get_if<NeedsMore>(&opening))
         needs(number, more->bytes, woken);
     else if (std::holds_alternative<AgentLink>(opening))
@@ -200,8 +200,8 @@ void Endpoint::State::turn_away(Number number, const std::string& sentence) {
     // The list is bounded, because addresses come from outside.
     if (named.size() >= kNamed) named.clear();
     if (!named.insert(peer.address()).second) return;
-    log({Note::Level::info, "closed the connection of " + to_text(peer) + ", which " + sentence +
-                                "; further ones from there are not named"});
+    log({Note::Level::info, "closed the connection of " + address_text(peer) + ", which " +
+                                sentence + "; further ones from there are not named"});
 }
 
 void Endpoint::State::close_all() {

@@ -42,7 +42,7 @@ Result<LedgerEntry> parse_entry(const LedgerSeal& seal, std::uint64_t mark, cons
                  "ledger entry " + key + " in etcd " + entry.error().sentence());
 }
 
-LedgerCreated failed(LedgerEntry entry, std::string sentence) {
+LedgerCreated series_failed(LedgerEntry entry, std::string sentence) {
     return {LedgerCreated::Outcome::failed, std::move(entry), std::move(sentence)};
 }
 
@@ -126,9 +126,9 @@ asio::awaitable<LedgerCreated> create_in_series(EtcdClient& client, const Ledger
     const std::string key = entry_key(series.prefix, entry.number);
     const std::string wanted = seal.close(key, series.mark, to_json(entry, JsonStyle::compact));
     const auto text = co_await client.create(key, wanted);
-    if (!text) co_return failed(entry, text.error().sentence());
+    if (!text) co_return series_failed(entry, text.error().sentence());
     auto stands = parse_entry(seal, series.mark, key, *text);
-    if (!stands) co_return failed(entry, stands.error().sentence());
+    if (!stands) co_return series_failed(entry, stands.error().sentence());
     co_return created(entry, std::move(*stands));
 }
 

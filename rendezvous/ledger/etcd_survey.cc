@@ -15,7 +15,7 @@ namespace asio = boost::asio;
 
 const std::string kRoot = "ddprun/", kBehindRoot = "ddprun0";  // '0' follows '/'
 
-void rethrow(const std::exception_ptr& failed) {
+void rethrow_failure(const std::exception_ptr& failed) {
     if (failed) std::rethrow_exception(failed);
 }
 
@@ -66,7 +66,7 @@ Result<std::vector<std::string>> names_in_etcd(const LedgerPlace& place,
                                                LedgerAccessPointer access) {
     asio::io_context loop;
     Result<std::vector<std::string>> names = Error();
-    asio::co_spawn(loop, read_names(loop, place, std::move(access), names), rethrow);
+    asio::co_spawn(loop, read_names(loop, place, std::move(access), names), rethrow_failure);
     loop.run();
     return names;
 }
@@ -76,7 +76,7 @@ Result<EtcdLedger> read_etcd_ledger(LedgerPlace place, LedgerAccessPointer acces
     place.path = kRoot + name;
     asio::io_context loop;
     Result<EtcdLedger> ledger = Error();
-    asio::co_spawn(loop, read_one(loop, place, std::move(access), ledger), rethrow);
+    asio::co_spawn(loop, read_one(loop, place, std::move(access), ledger), rethrow_failure);
     loop.run();
     return ledger;
 }

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kLine = 11;
 
 // Ten digits and the end of the line, whatever the number is.
-std::string to_text(int restart) {
+std::string restart_text(int restart) {
     char text[16];
     std::snprintf(text, sizeof text, "%010d\n", restart);
     return text;
@@ -43,7 +43,7 @@ Result<> record_allocation(const OpenFolder& folder, int restart) {
     const auto newest = newest_allocation(folder);
     // A text that cannot be read is one that was cut; it is written anew.
     if (newest && *newest >= restart) return {};
-    return write_into(folder, kAllocationFile, to_text(restart),
+    return write_into(folder, kAllocationFile, restart_text(restart),
                       static_cast<std::int64_t>(kLine) * restart);
 }
 

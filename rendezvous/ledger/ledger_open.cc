@@ -20,16 +20,17 @@ using Kind = LedgerPlace::Kind;
 namespace {
 
 // One answer, from the ledger or from the timer, whichever comes first.
-class Opening {
+class OpeningInTime {
   public:
-    Opening(asio::io_context& loop, LedgerOpened done) : timer_(loop), done_(std::move(done)) {}
+    OpeningInTime(asio::io_context& loop, LedgerOpened done)
+        : timer_(loop), done_(std::move(done)) {}
     void answer(Result<std::unique_ptr<Ledger>> result) {
         timer_.cancel();
         if (const auto done = std::exchange(done_, nullptr)) done(std::move(result));
     }
     // Calls `then` after this time unless the answer has come.
     template <class Then>
-    static void after(const std::shared_ptr<Opening>& self, Duration time, Then then) {
+    static void after(const std::shared_ptr<OpeningInTime>& self, Duration time, Then then) {
         self->timer_.expires_after(time);
         self->timer_.async_wait([self, then](const boost::system::error_code& aborted) {
             if (!aborted && self->done_) then();
@@ -43,13 +44,13 @@ class Opening {
 
 void open_directory(const LedgerShell& shell, const LedgerPlace& place, LedgerOwner owner,
                     LedgerLimits limits, LedgerOpened opened) {
-    const auto opening = std::make_shared<Opening>(shell.loop, std::move(opened));
+    const auto opening = std::make_shared<OpeningInTime>(shell.loop, std::move(opened));
     const auto silent = "ledger folder " + place.path + " has not answered for ";
     // Two timers in a row: first the warning, then the end.
-    Opening::after(opening, limits.mention, [=, log = shell.log] {
+    OpeningInTime::after(opening, limits.mention, [=, log = shell.log] {
         log({Note::Level::warn,
              silent + ddprun::to_text(limits.mention) + "; still waiting for its file system"});
-        Opening::after(opening, limits.opening - limits.mention, [=] {
+        OpeningInTime::after(opening, limits.opening - limits.mention, [=] {
             opening->answer(
                 Error(ErrorCode::timed_out, silent + ddprun::to_text(limits.opening) +
                                                 "; choose another with --ledger=directory:PATH"));

@@ -25,7 +25,7 @@ Error not_ours(const std::string& what, const std::string& why) {
         what + " " + why + ", so somebody else could change the job; remove it, or " + kOther);
 }
 
-Error cannot_use(const std::string& what, int code) {
+Error cannot_own(const std::string& what, int code) {
     return Error(ErrorCode::unavailable, what + ": " + std::strerror(code) + "; " + kOther);
 }
 
@@ -46,7 +46,7 @@ bool is_us(int folder, uid_t owner) {
 
 Result<> check_owner(int folder, int file, const std::string& what) {
     struct stat status {};
-    if (::fstat(file, &status) != 0) return cannot_use(what, errno);
+    if (::fstat(file, &status) != 0) return cannot_own(what, errno);
     if (!is_us(folder, status.st_uid))
         return not_ours(what, "belongs to user " + std::to_string(status.st_uid));
     // In a folder that others may write, they can replace a file whoever owns it.
@@ -74,7 +74,7 @@ Result<> make_folder(const std::string& folder) {
         std::error_code ignored;
         // A parent that cannot be made may still exist (a read-only file system, no permission).
         if (end == std::string::npos || !std::filesystem::is_directory(part, ignored))
-            return cannot_use("ledger folder " + folder, code);
+            return cannot_own("ledger folder " + folder, code);
     }
     // Not through a link: who made it would choose which folder of ours is closed to others.
     const UniqueFd file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));

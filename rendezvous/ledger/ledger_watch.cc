@@ -29,7 +29,9 @@ struct LedgerWatch::State : std::enable_shared_from_this<LedgerWatch::State> {
                  std::function<Answer(const std::string& why)> late);
     void post(decltype(Call::ask) ask, decltype(Call::fail) fail);
     void next();
-    std::string late() const { return below->name() + " has not answered for " + to_text(limit); }
+    std::string late() const {
+        return below->name() + " has not answered for " + ddprun::to_text(limit);
+    }
 
     asio::io_context& loop;
     std::unique_ptr<Ledger> below;

@@ -6,13 +6,13 @@
 namespace ddprun::rendezvous {
 namespace {
 
-constexpr const char* kFormat = "ddprun job 1";
+constexpr const char* kPointerFormat = "ddprun job 1";
 
 }  // namespace
 
 // Bytes of a run id that are no UTF-8 are replaced: only the daemon compares it.
 std::string to_json(const JobPointer& pointer) {
-    const nlohmann::ordered_json json{{"format", kFormat},
+    const nlohmann::ordered_json json{{"format", kPointerFormat},
                                       {"run_id", pointer.run_id},
                                       {"ledger", pointer.ledger},
                                       {"host", pointer.host},
@@ -25,7 +25,7 @@ Result<JobPointer> pointer_from_json(std::string_view text) {
     const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
     if (json.is_discarded()) return malformed("is truncated or is not JSON");
     try {
-        if (json.at("format") != kFormat) return malformed("has an unknown format");
+        if (json.at("format") != kPointerFormat) return malformed("has an unknown format");
         const auto port = json.at("port").get<std::int64_t>();
         if (port < 1 || port > UINT16_MAX) return malformed("has a port that is none");
         JobPointer pointer{json.at("run_id").get<std::string>(),

@@ -10,12 +10,12 @@ namespace ddprun::rendezvous {
 namespace {
 
 // A form that this version would misread must have another number.
-constexpr const char* kFormat = "ddprun ledger 1";
+constexpr const char* kClaimFormat = "ddprun ledger 1";
 
 }  // namespace
 
 std::string to_json(const LedgerClaim& claim) {
-    return nlohmann::json{{"format", kFormat},
+    return nlohmann::json{{"format", kClaimFormat},
                           {"command_digest", claim.command_digest},
                           {"mark", hexadecimal(claim.mark)}}
                .dump(1) +
@@ -28,7 +28,7 @@ Result<LedgerClaim> claim_from_json(std::string_view text) {
     // Without exceptions, parse() marks a text that is not JSON as discarded.
     if (json.is_discarded()) return malformed("is truncated or is not JSON");
     try {
-        if (json.at("format") != kFormat) return malformed("has an unknown ledger format");
+        if (json.at("format") != kClaimFormat) return malformed("has an unknown ledger format");
         LedgerClaim claim{json.at("command_digest").get<std::string>(), 0};
         const std::string mark = json.at("mark").get<std::string>();
         // from_chars() stops at the first character that is no digit. A part of a mark is not taken

@@ -12,7 +12,7 @@ namespace {
 using Json = nlohmann::json;
 
 // A form that this version would misread must have another number.
-constexpr const char* kFormat = "ddprun ledger entry 1";
+constexpr const char* kEntryFormat = "ddprun ledger entry 1";
 
 // A CRC finds accidents: a file that was cut, or changed by hand. It does not protect against
 // somebody who may write to the ledger. It is computed from the compact text with sorted keys, so
@@ -30,7 +30,7 @@ std::string checksum(const Json& entry) {
 
 std::string to_json(const LedgerEntry& entry, JsonStyle style) {
     const Json json = write_entry(entry);
-    const Json whole{{"format", kFormat}, {"checksum", checksum(json)}, {"entry", json}};
+    const Json whole{{"format", kEntryFormat}, {"checksum", checksum(json)}, {"entry", json}};
     return style == JsonStyle::compact ? whole.dump() : whole.dump(1) + "\n";
 }
 
@@ -41,7 +41,8 @@ Result<LedgerEntry> from_json(std::string_view text) {
     if (json.is_discarded()) return malformed("is truncated or is not JSON");
     try {
         // The format first: an entry of another format may have its checksum elsewhere, or none.
-        if (json.at("format") != kFormat) return malformed("has an unknown ledger entry format");
+        if (json.at("format") != kEntryFormat)
+            return malformed("has an unknown ledger entry format");
         if (json.at("checksum") != checksum(json.at("entry")))
             return malformed("does not match its checksum");
         // A value out of range becomes a fault; a missing field or a wrong type throws. Both mean

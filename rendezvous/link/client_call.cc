@@ -25,7 +25,7 @@ constexpr Duration kAnswerWithin = std::chrono::seconds{5};
 constexpr Duration kConnectWithin = std::chrono::seconds{3};
 constexpr Duration kResolveWithin = std::chrono::seconds{5};
 
-std::string to_text(const CallTarget& candidate) {
+std::string target_text(const CallTarget& candidate) {
     return candidate.host + ":" + std::to_string(candidate.port);
 }
 
@@ -104,7 +104,7 @@ asio::awaitable<void> ClientCall::try_address(CallTarget candidate, asio::ip::ad
     // stop() may have been called during the wait.
     if (phase_ != Phase::calling) co_return;
     if (error) {
-        patience_.note(to_text(candidate) + ": " +
+        patience_.note(target_text(candidate) + ": " +
                        (error == asio::error::operation_aborted ? "no answer" : error.message()));
         co_return;
     }
@@ -112,7 +112,7 @@ asio::awaitable<void> ClientCall::try_address(CallTarget candidate, asio::ip::ad
     // range and the kernel chooses just this port as ours.
     error_code ignored;
     if (socket->local_endpoint(ignored) == socket->remote_endpoint(ignored)) {
-        patience_.note(to_text(candidate) + ": nobody listens");
+        patience_.note(target_text(candidate) + ": nobody listens");
         co_return;
     }
     guess_ = candidate.guess;

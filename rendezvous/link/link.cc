@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kQueueLimit = std::size_t{64} << 20;
 constexpr std::chrono::seconds kFinishTime{2};
 
-std::string to_text(const asio::ip::tcp::endpoint& endpoint) {
+std::string peer_text(const asio::ip::tcp::endpoint& endpoint) {
     const std::string address = endpoint.address().to_string();
     return (endpoint.address().is_v6() ? "[" + address + "]" : address) + ":" +
            std::to_string(endpoint.port());
@@ -35,7 +35,7 @@ Link::Link(Socket socket, std::size_t limit, Handlers handlers)
     error_code error;  // a peer that has gone already shows at the first read
     socket_.set_option(asio::ip::tcp::no_delay(true), error);
     socket_.non_blocking(true, error);
-    peer_ = to_text(socket_.remote_endpoint(error));
+    peer_ = peer_text(socket_.remote_endpoint(error));
     local_address_ = socket_.local_endpoint(error).address().to_string();
 }
 

@@ -23,8 +23,6 @@ std::string all_of(const Assignment& assignment) {
                                       : "all " + std::to_string(assignment.world_size) + " workers";
 }
 
-std::string text(Generation generation) { return std::to_string(generation.value); }
-
 }  // namespace
 
 void MachineState::on_won(Time now) {
@@ -56,8 +54,7 @@ void MachineState::on_won(Time now) {
         return interrupt(now, {{}, "recording the generation took longer than its lease"},
                          Note::Level::warn);
     note(Note::Level::info,
-         "generation " + text(assignment.generation) + ": " +
-             count_text(hosts_of(assignment), "node") + ", " +
+         to_text(assignment.generation) + ": " + count_text(hosts_of(assignment), "node") + ", " +
              count_text(static_cast<std::size_t>(assignment.world_size), "worker"));
     if (stop.is_asked()) return interrupt(now, {{}, "a stop was requested"}, Note::Level::info);
     announce(now);
@@ -123,7 +120,7 @@ void MachineState::end_generation(Time now, const std::string& cause, Note::Leve
     claim.end_held();
     snapshot.generation_ended();
     record.next_because(cause, kind);
-    note(level, cause + "; generation " + text(held()->assignment.generation) + " ends");
+    note(level, cause + "; " + to_text(held()->assignment.generation) + " ends");
     phase = Phase::gathering;
     gather_anew(now);
     stop.regrouped();
@@ -139,8 +136,8 @@ void MachineState::all_complete(Time now) {
         return end_generation(now, std::string(*larger), Note::Level::info, RestartCause::planned);
     if (!stop.is_asked())
         end.decide(ended(Verdict::succeeded, 0,
-                         all_of(held()->assignment) + " of generation " +
-                             text(held()->assignment.generation) + " succeeded"));
+                         all_of(held()->assignment) + " of " +
+                             to_text(held()->assignment.generation) + " succeeded"));
     end_generation(now, stop.is_asked() ? "all workers have stopped" : "all workers succeeded",
                    Note::Level::debug);
 }
@@ -156,7 +153,7 @@ void MachineState::count_as_over(Time now, const std::string& cause) {
     claim.count_as_over();
     record.next_because(cause);
     record.ended(facts.failure() ? facts.failure().at() : now, now);
-    note(Note::Level::warn, cause + "; generation " + text(newest()) + " ends");
+    note(Note::Level::warn, cause + "; " + to_text(newest()) + " ends");
     gather_anew(now);
     gathering.generation_ended(now);
     ack_all(now);

@@ -8,11 +8,9 @@
 namespace ddprun::rendezvous {
 namespace {
 
-std::string text(Generation generation) { return std::to_string(generation.value); }
-
 // In a job of one node. Its ddprun was killed, and its keeper knows no service to call.
 std::string of_earlier_run(const LedgerEntry& newest) {
-    return "an earlier ddprun has begun generation " + text(newest.assignment.generation) + " on " +
+    return "an earlier ddprun has begun " + to_text(newest.assignment.generation) + " on " +
            newest.at.node.name + ", and nothing proves that its workers have ended";
 }
 
@@ -214,8 +212,8 @@ void MachineState::settle(Time now) {
         }
         any = true;
         if (node->beat.running != g)
-            return declare_over(
-                now, {{}, "node " + member.node.name + " does not run generation " + text(g)});
+            return declare_over(now,
+                                {{}, "node " + member.node.name + " does not run " + to_text(g)});
     }
     if (all) {
         LedgerEntry entry;
@@ -226,7 +224,7 @@ void MachineState::settle(Time now) {
     if (any) return;
     const Time until = gathering.since() + share(lease(), kNobodyCame);
     if (now < until) return wake_at(until);
-    declare_over(now, {{}, "no member of generation " + text(g) + " has connected"});
+    declare_over(now, {{}, "no member of " + to_text(g) + " has connected"});
     if (!single()) return;
     gathering.wait_for(of_earlier_run(*top()));
     note(Note::Level::warn,
@@ -309,7 +307,7 @@ void MachineState::take_over(Time now) {
                 now,
                 {member.node.name, "node " + member.node.name + " left during the takeover", true},
                 Note::Level::info);
-    note(Note::Level::info, "generation " + text(newest()) + " continues under this leader");
+    note(Note::Level::info, to_text(newest()) + " continues under this leader");
     ack_all(now);
     stop_all(now);
     all_complete(now);

@@ -16,8 +16,6 @@ namespace {
 
 using Answer = OperatorAnswer;
 
-std::string text(Generation generation) { return "generation " + std::to_string(generation.value); }
-
 }  // namespace
 
 void MachineState::on_operated(Time now, const Operated& asked) {
@@ -74,14 +72,15 @@ Answered MachineState::restart_for(Time now, const std::string& by, Generation g
     if (!any_generation()) return {Answer::refused, "there is no generation yet"};
     if (generation > newest())
         return {Answer::refused,
-                "there is no " + text(generation) + "; the newest is " + text(newest())};
+                "there is no " + to_text(generation) + "; the newest is " + to_text(newest())};
     if (generation < newest())
-        return {Answer::already, text(generation) + " has ended; " + text(newest()) + " followed"};
+        return {Answer::already,
+                to_text(generation) + " has ended; " + to_text(newest()) + " followed"};
     if (!holding())
-        return {Answer::already, text(newest()) + " does not run; the next one is being made"};
+        return {Answer::already, to_text(newest()) + " does not run; the next one is being made"};
     interrupt(now, {{}, "restarted by " + by + " with ddpctl"}, Note::Level::warn,
               RestartCause::planned);
-    return {Answer::done, text(generation) + " ends; the next one follows"};
+    return {Answer::done, to_text(generation) + " ends; the next one follows"};
 }
 
 // Taking a node out must leave a job that can go on.
@@ -138,7 +137,7 @@ Answered MachineState::limits_for(Time now, const std::string& by, const Operato
     for (auto& [id, node] : roster.nodes()) send_ack(now, node, true);
     return {Answer::done,
             "from now on: " + change.sentence +
-                (holding() ? "; " + text(newest()) + " goes on as it is (ddpctl restart ends it)"
+                (holding() ? "; " + to_text(newest()) + " goes on as it is (ddpctl restart ends it)"
                            : "")};
 }
 
@@ -163,7 +162,7 @@ std::string MachineState::why_not_now() const {
         return "the next generation is being recorded";
     if (phase == Phase::ending || phase == Phase::closed) return "the end of the job is recorded";
     if (phase == Phase::gathering && any_generation() && !begins_allocation() && !claim.is_over())
-        return "a new leader finds out how " + text(newest()) + " stands";
+        return "a new leader finds out how " + to_text(newest()) + " stands";
     return {};
 }
 

@@ -15,8 +15,6 @@ using State = NodeStatus::State;
 // As many nodes are named one by one; the others are counted.
 constexpr std::size_t kNamed = 3;
 
-std::string text(Generation generation) { return "generation " + std::to_string(generation.value); }
-
 bool is_awaited(State state) {
     return state == State::missing || state == State::lost || state == State::gone ||
            state == State::stopping;
@@ -77,7 +75,7 @@ void MachineState::break_silence(Time now) {
 
 std::string MachineState::status_line(Time now) {
     const JobStatus job = status(now);
-    std::string line = text(newest()) + " has run for " + to_text(day(now) - job.since);
+    std::string line = to_text(newest()) + " has run for " + to_text(day(now) - job.since);
     if (const auto more = quiet.steps_since(job.step); job.step >= 0)
         line += ", step " + std::to_string(job.step) +
                 (more ? " (" + std::to_string(*more) + " more than at the last such line)" : "");
@@ -152,8 +150,8 @@ NodeStatus MachineState::state_of(const std::string& name, const NodeState* node
                                               : is(State::starting, "it starts its workers");
     if (!node->idle())
         return is(State::stopping,
-                  "it is still stopping the workers of " + text(node->beat.running));
-    if (holding()) return is(State::spare, "it has no place in " + text(newest()));
+                  "it is still stopping the workers of " + to_text(node->beat.running));
+    if (holding()) return is(State::spare, "it has no place in " + to_text(newest()));
     return is(State::ready, stop.is_asked() || end.is_decided()
                                 ? "it waits for the end of the job"
                                 : "it waits for the next generation");
@@ -183,7 +181,7 @@ std::string MachineState::waiting_for(Time now, const std::vector<NodeStatus>& n
         return "waiting until the workers of an earlier allocation must have stopped "
                "(--requeue-wait)";
     if (!gathering.waits_for().empty()) return gathering.waits_for();
-    return any_generation() ? "waiting until " + text(newest()) + " is over on all nodes" : "";
+    return any_generation() ? "waiting until " + to_text(newest()) + " is over on all nodes" : "";
 }
 
 }  // namespace ddprun::rendezvous

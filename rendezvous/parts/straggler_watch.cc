@@ -8,7 +8,7 @@ namespace {
 
 constexpr auto kToldAfter = std::chrono::minutes{3};
 constexpr auto kPeriod = std::chrono::seconds{15};
-constexpr int kToldAgain = 4;
+constexpr int kToldTimes = 4;
 
 }  // namespace
 
@@ -26,7 +26,7 @@ bool StragglerWatch::judged(Time now, const std::optional<Straggler>& found) {
         next_ = kToldAfter;
     }
     if (now - since_ < next_) return false;
-    next_ = kToldAgain * (now - since_);
+    next_ = kToldTimes * (now - since_);
     return true;
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 std::string text(int number) { return std::to_string(number); }
 
-std::string described(int min, int max, int restarts, const LimitsNow& now) {
+std::string described_limit(int min, int max, int restarts, const LimitsNow& now) {
     std::string nodes = plural_of(now.hold.order);
     if (max == 1) nodes.pop_back();
     return (min < max ? text(min) + " to " + text(max) : text(max)) + " " + nodes + ", " +
@@ -34,8 +34,8 @@ std::string why_not(int min, int max, int restarts, const LimitsNow& now) {
 }  // namespace
 
 std::string described(const Limits& limits, int restarts_used) {
-    return described(limits.min_nodes, limits.max_nodes, restart_budget(limits.max_restarts),
-                     {.hold = limits, .restarts_used = restarts_used});
+    return described_limit(limits.min_nodes, limits.max_nodes, restart_budget(limits.max_restarts),
+                           {.hold = limits, .restarts_used = restarts_used});
 }
 
 LimitChange decide_limits(const OperatorLimits& asked, const LimitsNow& now) {
@@ -47,7 +47,7 @@ LimitChange decide_limits(const OperatorLimits& asked, const LimitsNow& now) {
     const int restarts = asked.max_restarts.value_or(budget);
     if (std::string why = why_not(min, max, restarts, now); !why.empty())
         return {What::refused, {}, std::move(why)};
-    const std::string holds = described(min, max, restarts, now);
+    const std::string holds = described_limit(min, max, restarts, now);
     // A number also replaces "auto", which does not restart what has never met.
     const bool restarts_stay = !asked.max_restarts || restarts == hold.max_restarts;
     if (min == hold.min_nodes && max == hold.max_nodes && restarts_stay)

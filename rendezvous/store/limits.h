@@ -34,6 +34,9 @@ struct Limits {
     std::uint64_t max_memory = std::uint64_t{8} << 30;  // --store-max-memory
 };
 
+// An estimate of what a key takes in the two tables that it stands in, in bytes.
+inline std::uint64_t cost_of_key(const std::string& key) { return 2 * key.size() + 256; }
+
 // The error for a passed limit: over_limit("SET with a key of 70000 bytes", 65536,
 // "--store-max-key").
 Error over_limit(const std::string& what, std::uint64_t limit, const char* option);

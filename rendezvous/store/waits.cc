@@ -2,19 +2,13 @@
 #include "rendezvous/store/waits.h"
 
 namespace ddprun::store {
-namespace {
-
-// An estimate. The key stands in two tables.
-std::uint64_t cost(const std::string& key) { return 2 * key.size() + 256; }
-
-}  // namespace
 
 void Waits::start(ConnectionId connection, std::vector<std::string> missing) {
     drop(connection);
     // The memory is counted before the keys are moved away.
     Wait& wait = waits_[connection];
     wait.missing = missing.size();
-    for (const std::string& key : missing) wait.counted += cost(key);
+    for (const std::string& key : missing) wait.counted += cost_of_key(key);
     memory_.used += wait.counted;
     for (std::string& key : missing) {
         by_key_[key].emplace(next_ticket_, connection);

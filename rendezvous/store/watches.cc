@@ -7,14 +7,11 @@ namespace {
 // The first byte of a record, as torch 1.13 numbers it.
 enum class Change : std::uint8_t { updated = 0, created = 1, deleted = 2 };
 
-// An estimate. The key stands in two tables.
-std::uint64_t cost(const std::string& key) { return 2 * key.size() + 256; }
-
 }  // namespace
 
 void Watches::add(ConnectionId connection, const std::string& key) {
     by_key_[key].insert(connection);
-    if (by_connection_[connection].insert(key).second) memory_.used += cost(key);
+    if (by_connection_[connection].insert(key).second) memory_.used += cost_of_key(key);
 }
 
 // A record is the kind of change and the key, then the old and the new value. The values are
@@ -38,7 +35,7 @@ void Watches::drop(ConnectionId connection) {
     const auto keys = by_connection_.extract(connection);
     if (keys.empty()) return;
     for (const std::string& key : keys.mapped()) {
-        memory_.used -= cost(key);
+        memory_.used -= cost_of_key(key);
         const auto watchers = by_key_.find(key);
         watchers->second.erase(connection);
         if (watchers->second.empty()) by_key_.erase(watchers);

@@ -28,7 +28,7 @@ std::string quoted(std::string_view bytes) {
 }
 
 // Only these two can come first at a rendezvous outside of jobs: they say which run is meant.
-Opening judge_first_message(std::string_view body) {
+FirstBytes judge_first_message(std::string_view body) {
     auto message = decode_to_leader(body);
     if (!message) return Stranger{"says " + message.error().sentence()};
     if (auto* hello = std::get_if<Hello>(&*message)) return AgentLink{std::move(*hello)};
@@ -36,7 +36,7 @@ Opening judge_first_message(std::string_view body) {
     return Stranger{"does not begin with a Hello"};
 }
 
-Opening judge_link(std::string_view bytes) {
+FirstBytes judge_link(std::string_view bytes) {
     // The length of the first frame tells how many bytes to wait for.
     if (bytes.size() < kPreface.size() + kLength) return NeedsMore{kPreface.size() + kLength};
     std::size_t size = 0;
@@ -53,7 +53,7 @@ Opening judge_link(std::string_view bytes) {
 
 }  // namespace
 
-Opening judge_opening(std::string_view bytes) {
+FirstBytes judge_first_bytes(std::string_view bytes) {
     if (bytes.empty()) return NeedsMore{1};
     if (static_cast<unsigned char>(bytes.front()) <= kLastC10dCode) return C10d{};
     // A part of the preface is enough to go on; judge_link() then asks for the rest.

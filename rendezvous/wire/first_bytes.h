@@ -33,9 +33,9 @@ struct Stranger {
     std::string sentence;  // what is wrong: 'begins with "GET / HTT", which is none of ours'
 };
 // One of the four.
-using Opening = std::variant<NeedsMore, AgentLink, C10d, Stranger>;
+using FirstBytes = std::variant<NeedsMore, AgentLink, C10d, Stranger>;
 
 // Never asks for more bytes than the preface, a length and kFirstFrameLimit (frame.h).
-Opening judge_opening(std::string_view first_bytes);
+FirstBytes judge_first_bytes(std::string_view first_bytes);
 
 }  // namespace ddprun::rendezvous

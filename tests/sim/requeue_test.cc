@@ -228,7 +228,7 @@ TEST(RequeueWrittenBehind, ARecordedEndNeedsNoWait) {
         });
 }
 
-int found_in(Mutation mutation, WorldConfig (*story)(std::uint64_t) = requeued) {
+int requeues_in(Mutation mutation, WorldConfig (*story)(std::uint64_t) = requeued) {
     int found = 0;
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         WorldConfig config = story(seed);
@@ -243,24 +243,24 @@ int found_in(Mutation mutation, WorldConfig (*story)(std::uint64_t) = requeued) 
 // The wait alone protects nothing, nor does the look alone; and a look that a cache answers is
 // none.
 TEST(RequeueMutation, EachHalfOfTheRuleIsNeeded) {
-    EXPECT_EQ(found_in(Mutation::none), 0);
-    EXPECT_GT(found_in(Mutation::requeue_is_proof), 0);
-    EXPECT_GT(found_in(Mutation::leaders_never_look), 0);
-    EXPECT_GT(found_in(Mutation::looks_are_old), 0);
+    EXPECT_EQ(requeues_in(Mutation::none), 0);
+    EXPECT_GT(requeues_in(Mutation::requeue_is_proof), 0);
+    EXPECT_GT(requeues_in(Mutation::leaders_never_look), 0);
+    EXPECT_GT(requeues_in(Mutation::looks_are_old), 0);
 }
 
 TEST(RequeueMutation, AJobOfOneNodeNeedsThemToo) {
-    EXPECT_EQ(found_in(Mutation::none, alone), 0);
-    EXPECT_GT(found_in(Mutation::requeue_is_proof, alone), 0);
-    EXPECT_GT(found_in(Mutation::leaders_never_look, alone), 0);
-    EXPECT_GT(found_in(Mutation::looks_are_old, alone), 0);
+    EXPECT_EQ(requeues_in(Mutation::none, alone), 0);
+    EXPECT_GT(requeues_in(Mutation::requeue_is_proof, alone), 0);
+    EXPECT_GT(requeues_in(Mutation::leaders_never_look, alone), 0);
+    EXPECT_GT(requeues_in(Mutation::looks_are_old, alone), 0);
 }
 
 TEST(RequeueMutation, SoDoesOneThatIsWrittenBehind) {
-    EXPECT_EQ(found_in(Mutation::none, written_behind), 0);
-    EXPECT_GT(found_in(Mutation::requeue_is_proof, written_behind), 0);
-    EXPECT_GT(found_in(Mutation::leaders_never_look, written_behind), 0);
-    EXPECT_GT(found_in(Mutation::looks_are_old, written_behind), 0);
+    EXPECT_EQ(requeues_in(Mutation::none, written_behind), 0);
+    EXPECT_GT(requeues_in(Mutation::requeue_is_proof, written_behind), 0);
+    EXPECT_GT(requeues_in(Mutation::leaders_never_look, written_behind), 0);
+    EXPECT_GT(requeues_in(Mutation::looks_are_old, written_behind), 0);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 using Environment = std::map<std::string, std::string>;
 
-const JobId kJob(Environment{{"SLURM_JOB_ID", "1003"}});
+const JobId kArrayJob(Environment{{"SLURM_JOB_ID", "1003"}});
 
 // Output of `scontrol show job` for a running batch job whose script began on n1. Other fields name
 // other hosts: n9 was requested, and the user's own command line contains words that look like
@@ -43,7 +43,7 @@ TEST(JobId, OfTheElementWithTheArraysIdHasItsTask) {
         {{"SLURM_JOB_ID", "1001"}, {"SLURM_ARRAY_JOB_ID", "1001"}, {"SLURM_ARRAY_TASK_ID", "2"}});
     EXPECT_EQ(job.spelled(), "1001_2");
     EXPECT_EQ(job.number(), "1001");
-    EXPECT_EQ(kJob.spelled(), "1003");
+    EXPECT_EQ(kArrayJob.spelled(), "1003");
     EXPECT_EQ(JobId(Environment{{"SLURM_JOBID", "7"}}).spelled(), "7");
     EXPECT_EQ(JobId(Environment{}).spelled(), "");
 }
@@ -89,7 +89,7 @@ TEST(ShownJob, IsThisElementAndNoBrother) {
     EXPECT_EQ(own->restarts, 5);
     EXPECT_TRUE(own->id.is("1001_2"));
     EXPECT_EQ(spelled(find_job(all, with_number("1002"))), "1001_0");
-    EXPECT_EQ(spelled(find_job(shown("n1"), kJob)), "1003");
+    EXPECT_EQ(spelled(find_job(shown("n1"), kArrayJob)), "1003");
 }
 
 // Without Slurm's word there is no job: another job, brothers only, brothers that wait in one part,
@@ -98,12 +98,12 @@ TEST(ShownJob, IsNotGuessed) {
     EXPECT_FALSE(find_job(shown("n1"), with_number("1001")));
     EXPECT_FALSE(find_job(element("1002", "0"), with_number("1001")));
     EXPECT_FALSE(find_job(element("1001", "2-5%2"), with_number("1001")));
-    EXPECT_FALSE(find_job(shown("n1") + shown("n1"), kJob));
-    EXPECT_FALSE(find_job("slurm_load_jobs error: Invalid job id specified\n", kJob));
+    EXPECT_FALSE(find_job(shown("n1") + shown("n1"), kArrayJob));
+    EXPECT_FALSE(find_job("slurm_load_jobs error: Invalid job id specified\n", kArrayJob));
     EXPECT_FALSE(find_job("", JobId()));
     // The user chooses the name.
     EXPECT_EQ(spelled(find_job(shown("n1", "RUNNING", "1", "x JobId=7 ArrayJobId=8 ArrayTaskId=9"),
-                               kJob)),
+                               kArrayJob)),
               "1003");
 }
 
@@ -118,12 +118,12 @@ TEST(ShownJob, OfAHeterogeneousJobHasParts) {
     EXPECT_EQ(job->script, BatchScript::lost);
     EXPECT_EQ(job->restarts, 4);
     EXPECT_EQ(spelled(find_job(both, with_number("1013"))), "1012") << "srun --jobid=1013";
-    EXPECT_EQ(find_job(shown("n1"), kJob)->with_parts(), "1003");
+    EXPECT_EQ(find_job(shown("n1"), kArrayJob)->with_parts(), "1003");
     EXPECT_EQ(find_job(element("1001", "2"), with_number("1001"))->with_parts(), "1001_2");
 }
 
 BatchScript script(const std::string& text) {
-    const auto job = find_job(text, kJob);
+    const auto job = find_job(text, kArrayJob);
     return job ? job->script : BatchScript::none;
 }
 
@@ -156,7 +156,9 @@ TEST(BatchScript, IsNotGuessed) {
 
 // A ddprun of an earlier allocation must not touch the job, which runs again under the same id.
 TEST(ShownJob, SaysHowOftenItWasRequeued) {
-    const auto restarts = [](const std::string& text) { return find_job(text, kJob)->restarts; };
+    const auto restarts = [](const std::string& text) {
+        return find_job(text, kArrayJob)->restarts;
+    };
     EXPECT_EQ(restarts(shown("n1")), 0);
     EXPECT_EQ(restarts("JobId=1003 JobName=Restarts=9\n   Requeue=1 Restarts=12 BatchFlag=1\n"),
               12);
@@ -166,7 +168,7 @@ TEST(ShownJob, SaysHowOftenItWasRequeued) {
 // ddprun ends the whole job only if no other step is in it: another step may be useful work.
 // Slurm's own steps (batch, extern) do not count. 1003.10 must not be taken for 1003.1.
 TEST(OnlyStep, IsAloneButForSlurmsOwn) {
-    const auto job = find_job(shown("n1"), kJob);
+    const auto job = find_job(shown("n1"), kArrayJob);
     EXPECT_TRUE(job->has_only_step("1003.0\n1003.batch\n1003.extern\n", "0"));
     EXPECT_TRUE(job->has_only_step("", "0"));
     EXPECT_FALSE(job->has_only_step("1003.0\n1003.1\n", "0"));

@@ -11,7 +11,7 @@ namespace ddprun::trainer {
 namespace {
 
 // Bytes that are read at a time: a piece that is added is still in the L2 cache then.
-constexpr std::size_t kPiece = std::size_t{256} << 10;
+constexpr std::size_t kMemoryPiece = std::size_t{256} << 10;
 
 int left_of(const GlooMessages& messages) {
     return (messages.rank() + messages.size() - 1) % messages.size();
@@ -73,7 +73,7 @@ void GlooMemoryRing::read(char* to, const char* mine, std::size_t bytes) const {
 // A part that is kept goes directly to its place. The right neighbour does not read there any more:
 // what comes has gone around the ring from what it has read.
 void GlooMemoryRing::take(const Hop& hop) {
-    const std::size_t piece = kPiece / reduction_.width() * reduction_.width();
+    const std::size_t piece = kMemoryPiece / reduction_.width() * reduction_.width();
     for (std::size_t at = 0; at < hop.in.bytes; at += piece) {
         const Part part{hop.in.data + at, std::min(piece, hop.in.bytes - at)};
         if (hop.does == Does::keep) {

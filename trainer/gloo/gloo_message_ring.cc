@@ -7,7 +7,7 @@ namespace ddprun::trainer {
 namespace {
 
 // Bytes of a piece. Smaller pieces need more control messages of Gloo's than they gain.
-constexpr std::size_t kPiece = std::size_t{1} << 20;
+constexpr std::size_t kMessagePiece = std::size_t{1} << 20;
 // How many receives are posted ahead. With two ranks this covers a gradient bucket of the default
 // size (25 MiB) completely.
 constexpr std::size_t kAhead = 32;
@@ -25,7 +25,7 @@ GlooMessageRing::GlooMessageRing(GlooMessages& messages, GlooMessages::Channel c
                                  const std::vector<Hop>& hops, const Reduction& reduction)
     : messages_(messages), channel_(channel), reduction_(reduction) {
     // A piece must not split an element.
-    const std::size_t piece = kPiece / reduction.width() * reduction.width();
+    const std::size_t piece = kMessagePiece / reduction.width() * reduction.width();
     for (std::size_t hop = 0; hop < hops.size(); ++hop) {
         cut(hops[hop].in, piece, [&](Part part) {
             incoming_.push_back({part, hops[hop].does, hop + 1 < hops.size(), nullptr});

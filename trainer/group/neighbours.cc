@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr char kPlace[] = "group/neighbours/";  // + rank: address, port and password
 constexpr std::size_t kPassword = 16;           // bytes; another program may connect by mistake
-constexpr char kLeaves = 'l', kGivesUp = 'g';
+constexpr char kLeft = 'l', kGaveUp = 'g';
 
 Error problem(const std::string& what) {
     return Error(ErrorCode::unavailable, what + ": " + std::strerror(errno));
@@ -174,20 +174,20 @@ int Neighbours::look() {
         const auto got = recv(link.fd.get(), &word, 1, MSG_DONTWAIT);
         if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
         link.left = true;
-        if (got == 1 && word == kGivesUp)
+        if (got == 1 && word == kGaveUp)
             gave_up = link.rank;
-        else if (got != 1 || word != kLeaves)
+        else if (got != 1 || word != kLeft)
             return link.rank;
     }
     return gave_up;
 }
 
 void Neighbours::leave() {
-    for (const Link& link : links_) (void)send(link.fd.get(), &kLeaves, 1, MSG_NOSIGNAL);
+    for (const Link& link : links_) (void)send(link.fd.get(), &kLeft, 1, MSG_NOSIGNAL);
 }
 
 void Neighbours::give_up() const {
-    for (const Link& link : links_) (void)send(link.fd.get(), &kGivesUp, 1, MSG_NOSIGNAL);
+    for (const Link& link : links_) (void)send(link.fd.get(), &kGaveUp, 1, MSG_NOSIGNAL);
 }
 
 }  // namespace ddprun::trainer

@@ -12,13 +12,13 @@ namespace ddprun::trainer {
 namespace {
 
 // The open files of a snapshot, in the order of the manifest.
-struct Files {
+struct OpenFiles {
     std::vector<PartReader> readers;
     std::vector<TensorView> tensors;  // of all files
 };
 
-Result<Files> open_files(const std::string& folder, const Manifest& manifest) {
-    Files files;
+Result<OpenFiles> open_files(const std::string& folder, const Manifest& manifest) {
+    OpenFiles files;
     for (const auto& file : manifest.files) {
         auto reader = PartReader::open(folder, file);
         if (!reader) return reader.error();
@@ -33,7 +33,7 @@ Result<Files> open_files(const std::string& folder, const Manifest& manifest) {
 
 // A header that is damaged may look like one of another model. Then the snapshot is damaged, and
 // not the program wrong.
-Error reason_of(const Error& error, Files& files) {
+Error reason_of(const Error& error, OpenFiles& files) {
     if (error.code() != ErrorCode::usage) return error;
     for (auto& reader : files.readers) {
         if (auto whole = reader.check_all(); !whole) return whole.error();

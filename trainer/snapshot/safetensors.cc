@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 constexpr std::size_t kPage = 4096;
 constexpr std::uint64_t kLongestHeader = 100'000'000;  // the reference reader's limit
 constexpr char kMetadata[] = "__metadata__";
-constexpr char kSlices[] = "slices";  // a key of the metadata
+constexpr char kSlicesKey[] = "slices";  // a key of the metadata
 
 Error bad(const std::string& sentence) {
     return Error(ErrorCode::malformed, "safetensors: " + sentence);
@@ -27,13 +27,13 @@ Error bad(const std::string& sentence) {
 
 // The bytes that a shape needs. Empty if they do not fit in 64 bits: a made-up shape must not wrap
 // around to a small number.
-std::optional<std::uint64_t> bytes_of(DataType type, const Extents& shape) {
+std::optional<std::uint64_t> data_bytes(DataType type, const Extents& shape) {
     auto bytes = elements_of(shape);
     if (bytes && __builtin_mul_overflow(*bytes, size_of(type), &*bytes)) return std::nullopt;
     return bytes;
 }
 
-Rectangle rectangle_of(const TensorView& slice) { return {slice.place->offset, slice.shape}; }
+Rectangle rectangle_of_slice(const TensorView& slice) { return {slice.place->offset, slice.shape}; }
 
 // What the metadata say of the slices. Empty if there are none.
 std::string slices_text(const std::vector<TensorView>& tensors) {
@@ -78,7 +78,7 @@ Result<Json> parse_header(std::span<const std::byte> file) {
     return header;
 }
 
-Result<Metadata> parse_metadata(const Json& value) {
+Result<Metadata> metadata_from(const Json& value) {
     Metadata metadata;
     if (!value.is_object()) return bad("__metadata__ is not an object");
     for (const auto& [key, text] : value.items()) {
@@ -114,7 +114,7 @@ Result<TensorView> parse_entry(const std::string& name, const Json& entry,
     const auto end = entry["data_offsets"][1].get<std::uint64_t>();
     // Checked before subspan(), which does not check.
     if (begin > end || end > data.size()) return bad(place + " lies outside the file");
-    auto bytes = bytes_of(*type, view.shape);
+    auto bytes = data_bytes(*type, view.shape);
     if (!bytes || *bytes != end - begin)
         return bad(place + " has " + std::to_string(end - begin) +
                    " bytes, not those of its shape");
@@ -124,7 +124,7 @@ Result<TensorView> parse_entry(const std::string& name, const Json& entry,
 
 // Gives the slices their tensors' names, and their places.
 Result<void> find_places(Safetensors& file) {
-    const auto text = file.metadata.find(kSlices);
+    const auto text = file.metadata.find(kSlicesKey);
     if (text == file.metadata.end()) return {};
     const Json slices = Json::parse(text->second, nullptr, false);
     if (!slices.is_object()) return bad("the metadata's \"slices\" are not a JSON object");
@@ -137,7 +137,7 @@ Result<void> find_places(Safetensors& file) {
                            is_list_of_unsigned(slice["offset"]);
         if (!whole) return bad("slice \"" + tensor.name + "\" lacks tensor, whole or offset");
         tensor.place = Place{slice["whole"].get<Extents>(), slice["offset"].get<Extents>()};
-        if (!lies_in(rectangle_of(tensor), tensor.place->whole))
+        if (!lies_in(rectangle_of_slice(tensor), tensor.place->whole))
             return bad("slice \"" + tensor.name + "\" lies outside its tensor");
         tensor.name = slice["tensor"].get<std::string>();
     }
@@ -179,7 +179,7 @@ Result<std::string> safetensors_head(const std::vector<TensorView>& tensors,
     Json header = Json::object();
     header[kMetadata] = metadata;
     if (auto slices = slices_text(tensors); !slices.empty())
-        header[kMetadata][kSlices] = std::move(slices);
+        header[kMetadata][kSlicesKey] = std::move(slices);
     std::uint64_t offset = 0;
     for (std::size_t index : data_order(tensors)) {
         const auto& tensor = tensors[index];
@@ -220,7 +220,7 @@ Result<Safetensors> parse_safetensors(std::span<const std::byte> bytes) {
     Safetensors file;
     for (const auto& [name, entry] : header->items()) {
         if (name == kMetadata) {
-            auto metadata = parse_metadata(entry);
+            auto metadata = metadata_from(entry);
             if (!metadata) return metadata.error();
             file.metadata = *metadata;
             continue;

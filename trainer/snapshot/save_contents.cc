@@ -11,7 +11,7 @@
 namespace ddprun::trainer {
 namespace {
 
-constexpr std::size_t kDigits = 16;
+constexpr std::size_t kHashDigits = 16;
 
 }  // namespace
 
@@ -29,7 +29,7 @@ std::string contents_of(const std::vector<TensorView>& tensors, std::uint64_t tu
                                         return shared[index]->data.subspan(first, count);
                                     });
     std::string text;
-    for (const std::uint64_t hash : *hashes) text += hexadecimal(hash, kDigits);
+    for (const std::uint64_t hash : *hashes) text += hexadecimal(hash, kHashDigits);
     return text;
 }
 
@@ -39,8 +39,8 @@ Result<void> compare_contents(const std::set<std::string>& names,
     for (const auto& name : names) {
         std::vector<std::string_view> all;
         for (const auto& text : contents)
-            all.push_back(std::string_view(text).substr(std::min(at, text.size()), kDigits));
-        at += kDigits;
+            all.push_back(std::string_view(text).substr(std::min(at, text.size()), kHashDigits));
+        at += kHashDigits;
         const auto count = [&](std::size_t rank) {
             return std::count(all.begin(), all.end(), all[rank]);
         };

@@ -2,20 +2,14 @@
 #include "trainer/snapshot/save_copier.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace ddprun::trainer {
 namespace {
 
 using Files = std::vector<std::vector<TensorView>>;
 
-Result<void> copy_bytes(std::byte* to, const TensorView& tensor) {
-    if (!tensor.data.empty()) std::memcpy(to, tensor.data.data(), tensor.data.size());
-    return {};
-}
-
 // 0 where the head is an error, which lay_out() reports.
-std::size_t bytes_of(const std::vector<TensorView>& file) {
+std::size_t file_bytes(const std::vector<TensorView>& file) {
     const auto head = safetensors_head(file, {{"format", "pt"}});
     std::size_t bytes = head ? head->size() : 0;
     for (const auto& tensor : file) bytes += tensor.data.size();
@@ -41,7 +35,7 @@ Result<void> SaveCopier::reserve(Memory& memory, const Files& files) const {
     memory.files.resize(std::max(memory.files.size(), files.size()));
     for (std::size_t i = 0; i < files.size(); ++i) {
         auto& [pages, pinned] = memory.files[i];
-        const std::size_t bytes = bytes_of(files[i]);
+        const std::size_t bytes = file_bytes(files[i]);
         // Pages that are given back must not be pinned any more.
         if (bytes > pages.room()) pinned = {};
         if (auto done = pages.resize(bytes); !done) return done;

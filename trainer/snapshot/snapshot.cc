@@ -26,6 +26,11 @@ Result<SnapshotFolder> SnapshotFolder::open(const Context& context, std::string 
     return SnapshotFolder(context, std::move(folder), keep, std::move(warn), std::move(base));
 }
 
+Result<void> copy_bytes(std::byte* to, const TensorView& tensor) {
+    if (!tensor.data.empty()) std::memcpy(to, tensor.data.data(), tensor.data.size());
+    return {};
+}
+
 Result<void> lay_out(const std::vector<TensorView>& tensors, PageBuffer& file,
                      const CopyTensor& copy) {
     // "pt" (PyTorch) is the value that Hugging Face's tools expect.
@@ -186,15 +191,6 @@ void SnapshotFolder::discard(const SnapshotName& name, const std::string& file) 
         return;
     (void)remove_file(path(file));
 }
-
-namespace {
-
-Result<void> copy_bytes(std::byte* to, const TensorView& tensor) {
-    if (!tensor.data.empty()) std::memcpy(to, tensor.data.data(), tensor.data.size());
-    return {};
-}
-
-}  // namespace
 
 // One process writes everything, with one buffer for all files.
 Result<void> SnapshotFolder::save(std::int64_t step, const std::vector<TensorView>& tensors,

@@ -58,6 +58,8 @@ struct Snapshot {
 
 // Copies the bytes of a tensor to host memory: by memcpy, or from a GPU.
 using CopyTensor = std::function<Result<void>(std::byte* to, const TensorView& tensor)>;
+// The one by memcpy. Does not fail.
+Result<void> copy_bytes(std::byte* to, const TensorView& tensor);
 
 // Builds the file of these tensors in memory, header and data, as it will be on disk. Errors: usage
 // (a name twice, a wrong size), unavailable (no memory), those of `copy`.

@@ -15,7 +15,7 @@ constexpr std::string_view kSlices = "-slices";
 constexpr std::string_view kIndex = ".safetensors.index.json";
 constexpr std::string_view kTemporary = ".tmp";
 // Leading zeros make `ls` list snapshots in the order of their steps.
-constexpr std::size_t kDigits = 12;
+constexpr std::size_t kStepDigits = 12;
 constexpr std::int64_t kMostTurns = 999'999'999'999;
 
 // A number without sign and without anything behind it.
@@ -50,7 +50,8 @@ std::string padded(std::int64_t number, std::size_t width) {
 }  // namespace
 
 std::string SnapshotName::stem() const {
-    return std::string(kSnapshot) + padded(step, kDigits) + "-g" + std::to_string(generation.value);
+    return std::string(kSnapshot) + padded(step, kStepDigits) + "-g" +
+           std::to_string(generation.value);
 }
 
 namespace {
@@ -147,7 +148,7 @@ std::vector<SnapshotName> manifests_in(const std::vector<std::string>& files) {
 }
 
 std::string record_name(std::int64_t turn) {
-    return std::string(kRecord) + padded(turn, kDigits) + std::string(kJson);
+    return std::string(kRecord) + padded(turn, kStepDigits) + std::string(kJson);
 }
 
 std::optional<std::int64_t> parse_record_name(std::string_view file) {

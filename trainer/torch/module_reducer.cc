@@ -31,7 +31,7 @@ std::string described(const Tensor& tensor) {
 
 // A parameter or buffer as the group sees it. The content is only copied, so a type that the
 // trainer does not know travels as bytes.
-Buffer buffer_of(const Tensor& tensor) {
+Buffer module_buffer(const Tensor& tensor) {
     const auto type = data_type_of(tensor.scalar_type());
     return {tensor.data_ptr(), static_cast<std::size_t>(type ? tensor.numel() : tensor.nbytes()),
             type.value_or(DataType::uint8)};
@@ -151,7 +151,7 @@ Result<void> ModuleReducer::State::compare_over_ranks() {
         std::ostringstream text;
         text << parameter.name << " " << parameter.value.sizes()
              << (parameter.trained ? ", trained" : ", not trained");
-        all.push_back({text.str(), buffer_of(parameter.value)});
+        all.push_back({text.str(), module_buffer(parameter.value)});
     }
     return verify_same_shapes(group, all);
 }
@@ -160,10 +160,10 @@ Result<void> ModuleReducer::State::make_reducer() {
     std::vector<NamedBuffer> reduced, only_broadcast;
     for (const auto& parameter : parameters)
         (parameter.trained ? reduced : only_broadcast)
-            .push_back({parameter.name, buffer_of(parameter.value)});
+            .push_back({parameter.name, module_buffer(parameter.value)});
     for (const auto& item : module.named_buffers())
         if (item.value().is_non_overlapping_and_dense())
-            only_broadcast.push_back({item.key(), buffer_of(item.value())});
+            only_broadcast.push_back({item.key(), module_buffer(item.value())});
     auto chosen = options.reducer;
     if (!chosen.hook) chosen.hook = std::make_shared<SumHook>();
     // compare_replicas() does it: the program may give a parameter other memory.
@@ -253,7 +253,7 @@ void ModuleReducer::State::broadcast_buffers() {
         }
     };
     each([](const Tensor& buffer, const Tensor& part) { part.copy_(buffer); });
-    require(group.broadcast(buffer_of(all), 0));
+    require(group.broadcast(module_buffer(all), 0));
     if (group.rank() != 0)
         each([](const Tensor& buffer, const Tensor& part) { buffer.copy_(part); });
 }
@@ -340,7 +340,7 @@ void ModuleReducer::State::compare_replicas() {
     std::vector<NamedBuffer> now;
     for (const auto& parameter : parameters)
         if (parameter.value.is_non_overlapping_and_dense())
-            now.push_back({parameter.name, buffer_of(parameter.value)});
+            now.push_back({parameter.name, module_buffer(parameter.value)});
     order_streams(parameters.front().value.device());
     require(reducer->compare_replicas(now));
 }

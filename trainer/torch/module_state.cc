@@ -31,7 +31,7 @@ NamedTensors tensors_of(const torch::nn::Module& module) {
 
 // The key of a parameter in Optimizer::state(): a pointer, in 1.13 as a stream writes it.
 template <class Map>
-auto key_of(const Map&, const Tensor& parameter) {
+auto state_key(const Map&, const Tensor& parameter) {
     using Key = typename Map::key_type;
     void* place = parameter.unsafeGetTensorImpl();
     if constexpr (std::is_pointer_v<Key>) {
@@ -209,7 +209,7 @@ Result<ModuleState> state_of(const torch::nn::Module& module,
         auto parameters = parameters_of(*optimizer, module);
         if (!parameters) return parameters.error();
         for (const auto& [name, parameter] : *parameters) {
-            const auto state = optimizer->state().find(key_of(optimizer->state(), parameter));
+            const auto state = optimizer->state().find(state_key(optimizer->state(), parameter));
             if (state == optimizer->state().end()) continue;
             const Kept kept = kept_by(*state->second);
             for (const auto& [key, tensor] : kept.tensors)
@@ -260,7 +260,7 @@ Result<void> restore(const Safetensors& content, torch::nn::Module& module,
     if (!optimizer) return {};
     optimizer->state().clear();
     for (auto& [parameter, state] : states)
-        optimizer->state()[key_of(optimizer->state(), parameter)] = std::move(state);
+        optimizer->state()[state_key(optimizer->state(), parameter)] = std::move(state);
     return {};
 }
 

@@ -8,15 +8,16 @@ namespace {
 
 using rendezvous::Pace;
 
-WorkerSample inside() { return {.is_known = true, .pending = 1}; }
-WorkerSample outside() { return {.is_known = true}; }
+WorkerSample inside_call() { return {.is_known = true, .pending = 1}; }
+WorkerSample outside_call() { return {.is_known = true}; }
 
 // Each worker is outside in so many of the looks. Returns how often the pace was new.
 int play(PaceMeter& meter, int looks, const std::vector<int>& outsides) {
     int news = 0;
     for (int look = 0; look < looks; ++look) {
         std::vector<WorkerSample> samples;
-        for (const int each : outsides) samples.push_back(look < each ? outside() : inside());
+        for (const int each : outsides)
+            samples.push_back(look < each ? outside_call() : inside_call());
         news += meter.sampled(samples);
     }
     return news;
@@ -57,7 +58,7 @@ TEST(PaceMeter, KnowsNothingWhenOneCannotBeSeen) {
          {WorkerSample(), WorkerSample{.is_known = true, .has_ended = true}}) {
         PaceMeter meter;
         play(meter, 60, {30, 6});
-        meter.sampled({inside(), hidden});
+        meter.sampled({inside_call(), hidden});
         EXPECT_EQ(play(meter, 59, {30, 6}), 1);
         EXPECT_EQ(meter.pace(), Pace());
         play(meter, 60, {30, 6});

@@ -32,9 +32,9 @@ TEST(FoundJob, OnlyItsOwnMarkSetsItAside) {
     EXPECT_FALSE(is_set_aside(running_job("lab.1.0")));
 }
 
-const std::vector<FoundJob> kJobs = {running_job("lab.8812.0"), running_job("lab.8812.1"),
-                                     running_job("lab.88.0"), running_job("7.mine"),
-                                     running_job("lab.88.0-finished-0000000000000abc")};
+const std::vector<FoundJob> kFoundJobs = {running_job("lab.8812.0"), running_job("lab.8812.1"),
+                                          running_job("lab.88.0"), running_job("7.mine"),
+                                          running_job("lab.88.0-finished-0000000000000abc")};
 
 std::string chosen(const std::vector<FoundJob>& jobs, const SlurmNames& slurm) {
     const auto job = choose_job(jobs, slurm, ".ddprun");
@@ -42,29 +42,29 @@ std::string chosen(const std::vector<FoundJob>& jobs, const SlurmNames& slurm) {
 }
 
 TEST(ChooseJob, TakesTheOneOfSlurm) {
-    EXPECT_EQ(chosen(kJobs, {"8812", "1"}), "lab.8812.1");
-    EXPECT_EQ(chosen(kJobs, {"88", ""}), "lab.88.0");
+    EXPECT_EQ(chosen(kFoundJobs, {"8812", "1"}), "lab.8812.1");
+    EXPECT_EQ(chosen(kFoundJobs, {"88", ""}), "lab.88.0");
     // A shell within the job is another step.
-    EXPECT_EQ(chosen(kJobs, {"88", "5"}), "lab.88.0");
-    EXPECT_EQ(chosen(kJobs, {"7", ""}), "7.mine");
+    EXPECT_EQ(chosen(kFoundJobs, {"88", "5"}), "lab.88.0");
+    EXPECT_EQ(chosen(kFoundJobs, {"7", ""}), "7.mine");
 }
 
 TEST(ChooseJob, TakesTheOnlyOne) {
-    EXPECT_EQ(chosen({kJobs[0]}, {}), "lab.8812.0");
-    EXPECT_EQ(chosen({kJobs[0]}, {"1", ""}), "lab.8812.0");
+    EXPECT_EQ(chosen({kFoundJobs[0]}, {}), "lab.8812.0");
+    EXPECT_EQ(chosen({kFoundJobs[0]}, {"1", ""}), "lab.8812.0");
     // One that was set aside is over, and does not count beside another.
-    EXPECT_EQ(chosen({kJobs[2], kJobs[4]}, {}), "lab.88.0");
-    EXPECT_EQ(chosen({kJobs[4]}, {}), "lab.88.0-finished-0000000000000abc");
+    EXPECT_EQ(chosen({kFoundJobs[2], kFoundJobs[4]}, {}), "lab.88.0");
+    EXPECT_EQ(chosen({kFoundJobs[4]}, {}), "lab.88.0-finished-0000000000000abc");
 }
 
 TEST(ChooseJob, NamesThemIfSeveralFit) {
-    EXPECT_EQ(chosen(kJobs, {"8812", "-5"}),
+    EXPECT_EQ(chosen(kFoundJobs, {"8812", "-5"}),
               "2 jobs have ledgers here; choose one with --ledger=PATH: .ddprun/lab.8812.0, "
               ".ddprun/lab.8812.1");
-    EXPECT_THAT(chosen(kJobs, {}), HasSubstr("4 jobs"));
-    EXPECT_THAT(chosen(kJobs, {}), Not(HasSubstr("finished")));
-    EXPECT_EQ(choose_job(kJobs, {}, "").error().code(), ErrorCode::usage);
-    EXPECT_THAT(chosen(std::vector<FoundJob>(20, kJobs[0]), {}), HasSubstr(" and 12 more"));
+    EXPECT_THAT(chosen(kFoundJobs, {}), HasSubstr("4 jobs"));
+    EXPECT_THAT(chosen(kFoundJobs, {}), Not(HasSubstr("finished")));
+    EXPECT_EQ(choose_job(kFoundJobs, {}, "").error().code(), ErrorCode::usage);
+    EXPECT_THAT(chosen(std::vector<FoundJob>(20, kFoundJobs[0]), {}), HasSubstr(" and 12 more"));
 }
 
 TEST(ChooseJob, SaysWhereItLooked) {

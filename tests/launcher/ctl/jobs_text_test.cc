@@ -15,16 +15,16 @@ using rendezvous::Verdict;
 using testing::HasSubstr;
 using testing::Not;
 
-const std::vector<FoundJob> kJobs = {ended_job("lab.1.0", Verdict::succeeded, 0),
-                                     ended_job("lab.2.0", Verdict::worker_failed, 7),
-                                     ended_job("lab.3.0", Verdict::work_left, 75),
-                                     running_job("lab.4.0"),
-                                     new_job("lab.5.0"),
-                                     unreadable_job("lab.6.0")};
+const std::vector<FoundJob> kShownJobs = {ended_job("lab.1.0", Verdict::succeeded, 0),
+                                          ended_job("lab.2.0", Verdict::worker_failed, 7),
+                                          ended_job("lab.3.0", Verdict::work_left, 75),
+                                          running_job("lab.4.0"),
+                                          new_job("lab.5.0"),
+                                          unreadable_job("lab.6.0")};
 
 TEST(JobsText, IsATable) {
     EXPECT_EQ(
-        jobs_text(kJobs, ".ddprun", kToday, false),
+        jobs_text(kShownJobs, ".ddprun", kToday, false),
         R"(NAME     STATE                       GENERATION  RESTARTS      SIZE  BEGUN              ENDED
 lab.1.0  succeeded                            4         3  20.0 KiB  2024-09-24 00:00Z  2024-10-02 00:00Z
 lab.2.0  failed with 7                        4         3  20.0 KiB  2024-09-24 00:00Z  2024-10-02 00:00Z
@@ -40,11 +40,11 @@ lab.6.0: ledger folder .ddprun/lab.6.0 has a file that no ledger has: notes.txt
 
 // Colours take no room in the table, and there are none unless asked for.
 TEST(JobsText, ColoursTheState) {
-    const std::string text = jobs_text(kJobs, ".ddprun", kToday, true);
+    const std::string text = jobs_text(kShownJobs, ".ddprun", kToday, true);
     EXPECT_THAT(text, HasSubstr("lab.1.0  \x1b[32msucceeded\x1b[0m        "));
     EXPECT_THAT(text, HasSubstr("\x1b[31mfailed with 7\x1b[0m"));
     EXPECT_THAT(text, HasSubstr("\x1b[33mno end"));
-    EXPECT_THAT(jobs_text(kJobs, ".ddprun", kToday, false), Not(HasSubstr("\x1b")));
+    EXPECT_THAT(jobs_text(kShownJobs, ".ddprun", kToday, false), Not(HasSubstr("\x1b")));
 }
 
 // A folder's name may have any bytes. The terminal must not obey them.
@@ -55,7 +55,7 @@ TEST(JobsText, NamesAreHarmless) {
 }
 
 TEST(JobsJson, HasWhatTheTableHasAndMore) {
-    const auto json = nlohmann::json::parse(jobs_json(kJobs, ".ddprun"));
+    const auto json = nlohmann::json::parse(jobs_json(kShownJobs, ".ddprun"));
     EXPECT_EQ(json["format"], "ddpctl jobs");
     EXPECT_EQ(json["version"], 1);
     EXPECT_EQ(json["jobs"].size(), 6u);

@@ -20,7 +20,7 @@ Result<Options> with(const std::string& text, const std::vector<std::string>& wo
                          {.site = {}, .own = ConfigFile{"my.toml", text}, .warnings = {}});
 }
 
-std::string refusal(const std::string& text) {
+std::string refusal_of_file(const std::string& text) {
     const auto options = with(text);
     if (options) return "accepted";
     EXPECT_EQ(options.error().code(), ErrorCode::usage);
@@ -47,24 +47,31 @@ TEST(ConfigFile, ValuesAreThoseOfTheOptions) {
 // The one who reads the message has the file open: it names file, line and key, and the nearest
 // name.
 TEST(ConfigFile, AMistakeIsNamedWithItsLine) {
-    EXPECT_EQ(refusal("lease = 20\nnproc-per-nod = 4\n"),
+    EXPECT_EQ(refusal_of_file("lease = 20\nnproc-per-nod = 4\n"),
               "my.toml:2: nproc-per-nod: no such option; did you mean nproc-per-node?");
-    EXPECT_EQ(refusal("num_processes = 4"),
+    EXPECT_EQ(refusal_of_file("num_processes = 4"),
               "my.toml:1: num_processes: no such option; did you mean nproc-per-node?");
-    EXPECT_THAT(refusal("frobnicate = 4"), HasSubstr("my.toml:1: frobnicate: no such option; the"));
-    EXPECT_THAT(refusal("\nnnodes = \"many\""), HasSubstr("my.toml:2: nnodes=many: "));
-    EXPECT_EQ(refusal("identity = \"requir\""),
+    EXPECT_THAT(refusal_of_file("frobnicate = 4"),
+                HasSubstr("my.toml:1: frobnicate: no such option; the"));
+    EXPECT_THAT(refusal_of_file("\nnnodes = \"many\""), HasSubstr("my.toml:2: nnodes=many: "));
+    EXPECT_EQ(refusal_of_file("identity = \"requir\""),
               "my.toml:1: identity=requir: not known; did you mean require?");
-    EXPECT_THAT(refusal("standalone = 1"),
+    EXPECT_THAT(refusal_of_file("standalone = 1"),
                 HasSubstr("my.toml:1: standalone: takes no value; give"));
-    EXPECT_THAT(refusal("lease = true"), HasSubstr("my.toml:1: lease: give a text or a number"));
-    EXPECT_THAT(refusal("lease = [1, 2]"), HasSubstr("my.toml:1: lease: give one text or one"));
-    EXPECT_THAT(refusal("lease = 1979-05-27"), HasSubstr("my.toml:1: lease: give one text"));
-    EXPECT_THAT(refusal("requeue-signal = [[\"USR1\"]]"), HasSubstr("texts and numbers only"));
-    EXPECT_THAT(refusal("role = \"\""), HasSubstr("my.toml:1: role: the value is empty"));
-    EXPECT_THAT(refusal("[meeting]\nlease = 20"), HasSubstr("my.toml:1: meeting: is a table"));
-    EXPECT_THAT(refusal("dry-run = \"json\""), HasSubstr("dry-run: this option can be on the"));
-    EXPECT_THAT(refusal("lease = 20\nlease 30"), HasSubstr("my.toml:2: not TOML: "));
+    EXPECT_THAT(refusal_of_file("lease = true"),
+                HasSubstr("my.toml:1: lease: give a text or a number"));
+    EXPECT_THAT(refusal_of_file("lease = [1, 2]"),
+                HasSubstr("my.toml:1: lease: give one text or one"));
+    EXPECT_THAT(refusal_of_file("lease = 1979-05-27"),
+                HasSubstr("my.toml:1: lease: give one text"));
+    EXPECT_THAT(refusal_of_file("requeue-signal = [[\"USR1\"]]"),
+                HasSubstr("texts and numbers only"));
+    EXPECT_THAT(refusal_of_file("role = \"\""), HasSubstr("my.toml:1: role: the value is empty"));
+    EXPECT_THAT(refusal_of_file("[meeting]\nlease = 20"),
+                HasSubstr("my.toml:1: meeting: is a table"));
+    EXPECT_THAT(refusal_of_file("dry-run = \"json\""),
+                HasSubstr("dry-run: this option can be on the"));
+    EXPECT_THAT(refusal_of_file("lease = 20\nlease 30"), HasSubstr("my.toml:2: not TOML: "));
 }
 
 // site < file < environment < command line. A stronger source hides a weaker one, even a wrong

@@ -18,7 +18,7 @@ using testing::IsEmpty;
 
 // Step 8812.0 of so many nodes (n1, n2, …), seen from one of them. The job has one more node,
 // "other", on which this step does not run.
-Allocation step(int nodes, int node_id) {
+Allocation meeting_step(int nodes, int node_id) {
     Allocation a;
     a.cluster = "lab", a.job_id = "8812", a.step_id = "0";
     for (int i = 1; i <= nodes; ++i) a.nodes.push_back("n" + std::to_string(i));
@@ -30,7 +30,8 @@ Allocation step(int nodes, int node_id) {
 }
 
 // What these options mean on a host without GPUs. The program is always ./train.
-Result<Plan> plan(const std::vector<std::string>& options, std::optional<Allocation> allocation) {
+Result<Plan> meeting_plan(const std::vector<std::string>& options,
+                          std::optional<Allocation> allocation) {
     auto words = options;
     words.push_back("./train");
     HostFacts host;
@@ -43,7 +44,7 @@ Result<Plan> plan(const std::vector<std::string>& options, std::optional<Allocat
 // Without an option the step says all: id, nodes, order, place, and its first node leads. A job of
 // one node needs no meeting.
 TEST(PlanMeeting, AStepNeedsNoOption) {
-    auto first = plan({}, step(4, 0)), last = plan({}, step(4, 3));
+    auto first = meeting_plan({}, meeting_step(4, 0)), last = meeting_plan({}, meeting_step(4, 3));
     EXPECT_EQ(first->run_id, "lab.8812.0");
     EXPECT_EQ(last->node_name, "n4");
     EXPECT_EQ(last->node_rank, 3);
@@ -55,7 +56,7 @@ TEST(PlanMeeting, AStepNeedsNoOption) {
     EXPECT_EQ(first->lead, Lead::yes);
     EXPECT_EQ(last->lead, Lead::no);
     EXPECT_FALSE(last->standalone);
-    EXPECT_TRUE(plan({}, step(1, 0))->standalone);
+    EXPECT_TRUE(meeting_plan({}, meeting_step(1, 0))->standalone);
 }
 
 // Clusters have several networks, and each node has another address in each. With --interface all
@@ -67,7 +68,7 @@ TEST(PlanMeeting, AddressOfAnInterface) {
                        {"hsn0", "10.249.0.7"}, {"hsn0", "10.249.1.7"}};
     const auto with = [&](std::vector<std::string> words, int nodes = 4) {
         words.push_back("./train");
-        return make_plan(parse_options(words, {}).value(), step(nodes, 0), host);
+        return make_plan(parse_options(words, {}).value(), meeting_step(nodes, 0), host);
     };
     EXPECT_EQ(with({"--interface=eth0"})->local_addr, "10.0.0.7");
     // The first IPv4 address counts. fe80:: addresses are valid on their own link only, so ib0 has
@@ -90,7 +91,7 @@ TEST(PlanMeeting, AddressOfAnInterface) {
 // Jobs share nodes. So the ports follow from job and step: equal on all nodes, and apart for
 // neighbouring steps. They lie below 32768, where Linux gives out ports itself.
 TEST(PlanMeeting, PortsOfAStep) {
-    Allocation a = step(2, 0), b = a;
+    Allocation a = meeting_step(2, 0), b = a;
     b.step_id = "1";
     auto ports = derived_ports(a);
     EXPECT_EQ(ports.size(), 4u);
@@ -102,9 +103,10 @@ TEST(PlanMeeting, PortsOfAStep) {
     // Slurm may reserve ports for a step (srun --resv-ports). A port of the user's is tried before
     // these.
     a.reserved_ports = {20001, 20002};
-    EXPECT_THAT(plan({}, a)->endpoint.ports, ElementsAre(20001, 20002));
-    EXPECT_THAT(plan({"--ports=7010-7012"}, a)->endpoint.ports, ElementsAre(7010, 7011, 7012));
-    EXPECT_THAT(plan({"--rdzv-endpoint=n1:6000"}, a)->endpoint.ports,
+    EXPECT_THAT(meeting_plan({}, a)->endpoint.ports, ElementsAre(20001, 20002));
+    EXPECT_THAT(meeting_plan({"--ports=7010-7012"}, a)->endpoint.ports,
+                ElementsAre(7010, 7011, 7012));
+    EXPECT_THAT(meeting_plan({"--rdzv-endpoint=n1:6000"}, a)->endpoint.ports,
                 ElementsAre(6000, 20001, 20002));
 }
 
@@ -126,8 +128,8 @@ TEST(PlanMeeting, EndpointsInAStep) {
              Row{"10.0.0.1", "10.0.0.1", Lead::if_address_matches, Lead::if_address_matches, 0},
              Row{"other:29500", "n1", Lead::yes, Lead::no, 1},
          }) {
-        auto first = plan({"--rdzv-endpoint", row.endpoint}, step(2, 0));
-        auto second = plan({"--rdzv-endpoint", row.endpoint}, step(2, 1));
+        auto first = meeting_plan({"--rdzv-endpoint", row.endpoint}, meeting_step(2, 0));
+        auto second = meeting_plan({"--rdzv-endpoint", row.endpoint}, meeting_step(2, 1));
         ASSERT_TRUE(first && second) << row.endpoint;
         EXPECT_EQ(first->endpoint.host, row.host);
         EXPECT_EQ(first->endpoint, second->endpoint);
@@ -135,63 +137,64 @@ TEST(PlanMeeting, EndpointsInAStep) {
         EXPECT_EQ(second->lead, row.of_second) << row.endpoint;
         EXPECT_EQ(first->warnings.size(), static_cast<std::size_t>(row.warnings)) << row.endpoint;
     }
-    EXPECT_EQ(plan({"--master-addr=n1", "--master-port=6000"}, step(2, 1))->endpoint.ports.front(),
+    EXPECT_EQ(meeting_plan({"--master-addr=n1", "--master-port=6000"}, meeting_step(2, 1))
+                  ->endpoint.ports.front(),
               6000);
-    EXPECT_EQ(plan({"--master-port=6000"}, step(2, 1))->endpoint.host, "n1");
+    EXPECT_EQ(meeting_plan({"--master-port=6000"}, meeting_step(2, 1))->endpoint.host, "n1");
 }
 
 // Each node would wait for the others on its own loopback.
 TEST(PlanMeeting, NoLoopbackForSeveralNodes) {
     for (const char* option : {"--rdzv-endpoint=localhost:29500", "--master-addr=127.0.0.1"}) {
-        EXPECT_THAT(plan({option}, step(2, 1)).error().sentence(),
+        EXPECT_THAT(meeting_plan({option}, meeting_step(2, 1)).error().sentence(),
                     HasSubstr("own loopback address, where 2 nodes cannot meet; leave"));
-        EXPECT_TRUE(plan({option}, step(1, 0))) << option;
+        EXPECT_TRUE(meeting_plan({option}, meeting_step(1, 0))) << option;
     }
 }
 
 // A container may not know the names of the nodes. Slurm gives the address of srun's host. It is
 // that of the first node, if the step begins on the job's first node.
 TEST(PlanMeeting, FirstNodeWhoseNameNobodyKnows) {
-    Allocation a = step(2, 1);
+    Allocation a = meeting_step(2, 1);
     a.launch_node_address = "10.0.0.1";
-    EXPECT_EQ(plan({}, a)->endpoint.if_unknown, "10.0.0.1");
-    EXPECT_EQ(plan({"--rdzv-endpoint=n1:29500"}, a)->endpoint.if_unknown, "10.0.0.1");
-    EXPECT_EQ(plan({"--rdzv-endpoint=n2:29500"}, a)->endpoint.if_unknown, "");
+    EXPECT_EQ(meeting_plan({}, a)->endpoint.if_unknown, "10.0.0.1");
+    EXPECT_EQ(meeting_plan({"--rdzv-endpoint=n1:29500"}, a)->endpoint.if_unknown, "10.0.0.1");
+    EXPECT_EQ(meeting_plan({"--rdzv-endpoint=n2:29500"}, a)->endpoint.if_unknown, "");
     // Now srun runs on n0, which is no node of the step.
     a.job_nodes.insert(a.job_nodes.begin(), "n0");
-    EXPECT_EQ(plan({}, a)->endpoint.if_unknown, "");
+    EXPECT_EQ(meeting_plan({}, a)->endpoint.if_unknown, "");
 }
 
 // Options that contradict the step: a job that waits for nodes which Slurm will not give, or one
 // that leaves nodes idle. The sentence says what to change.
 TEST(PlanMeeting, StepAgainstOptions) {
-    EXPECT_EQ(plan({"--nnodes=4"}, step(2, 0)).error().sentence(),
+    EXPECT_EQ(meeting_plan({"--nnodes=4"}, meeting_step(2, 0)).error().sentence(),
               "--nnodes=4: this step has 2 nodes (n[1-2]); leave the option out, or ask Slurm for "
               "--nodes=4");
-    EXPECT_THAT(plan({"--standalone"}, step(2, 0)).error().sentence(),
+    EXPECT_THAT(meeting_plan({"--standalone"}, meeting_step(2, 0)).error().sentence(),
                 HasSubstr("each would train on its own"));
     EXPECT_EQ(
-        plan({"--nnodes=1"}, step(2, 1)).error().sentence(),
+        meeting_plan({"--nnodes=1"}, meeting_step(2, 1)).error().sentence(),
         "--nnodes=1: this step has 2 nodes (n[1-2]), but a job of one node cannot use the others; "
         "leave the option out, or use srun --nodes=1");
-    EXPECT_THAT(plan({"--nnodes=1:2"}, step(4, 0))->warnings,
+    EXPECT_THAT(meeting_plan({"--nnodes=1:2"}, meeting_step(4, 0))->warnings,
                 ElementsAre(HasSubstr("wait as spares")));
-    EXPECT_EQ(plan({"--nnodes=2:4"}, step(3, 0))->limits.min_nodes, 2);
+    EXPECT_EQ(meeting_plan({"--nnodes=2:4"}, meeting_step(3, 0))->limits.min_nodes, 2);
 }
 
 // A batch script that writes --node-rank=$SLURM_PROCID expands it before srun: 0 on every node.
 // Slurm's number is used, and the second node alone says so, since a thousand equal lines help
 // nobody.
 TEST(PlanMeeting, RankThatTheScriptExpandedTooEarly) {
-    auto ranked = plan({"--node-rank=0"}, step(3, 1));
+    auto ranked = meeting_plan({"--node-rank=0"}, meeting_step(3, 1));
     EXPECT_EQ(ranked->node_rank, 1);
     EXPECT_THAT(
         ranked->host_warnings,
         ElementsAre("--node-rank=0 is not used: SLURM_NODEID is 1; if the batch script expands "
                     "$SLURM_PROCID, it is 0 on every node; leave the option out"));
-    EXPECT_THAT(plan({"--node-rank=0"}, step(3, 2))->host_warnings, IsEmpty());
-    EXPECT_THAT(plan({"--node-rank=1"}, step(3, 1))->host_warnings, IsEmpty());
-    EXPECT_THAT(plan({"--node-rank=5"}, step(3, 0))->host_warnings,
+    EXPECT_THAT(meeting_plan({"--node-rank=0"}, meeting_step(3, 2))->host_warnings, IsEmpty());
+    EXPECT_THAT(meeting_plan({"--node-rank=1"}, meeting_step(3, 1))->host_warnings, IsEmpty());
+    EXPECT_THAT(meeting_plan({"--node-rank=5"}, meeting_step(3, 0))->host_warnings,
                 ElementsAre(HasSubstr("SLURM_NODEID is 0; leave")));
 }
 
@@ -201,7 +204,7 @@ TEST(PlanMeeting, AddressOfAHostOutsideTheStep) {
     host.hostname = "n1";
     host.addresses_outside_step = {"10.0.0.9"};
     const auto options = parse_options({"--rdzv-endpoint=10.0.0.9:29500", "./train"}, {}).value();
-    const auto made = make_plan(options, step(2, 1), host);
+    const auto made = make_plan(options, meeting_step(2, 1), host);
     EXPECT_EQ(made->endpoint.host, "n1");
     EXPECT_EQ(made->lead, Lead::no);
     EXPECT_THAT(made->warnings, ElementsAre(HasSubstr("10.0.0.9 is not a node of this step")));
@@ -210,25 +213,26 @@ TEST(PlanMeeting, AddressOfAHostOutsideTheStep) {
 // Scripts that call srun once for each node: each step has one node. The nodes meet at the
 // endpoint, and the run id leaves out the step's number, which differs.
 TEST(PlanMeeting, StepsOfOneNodeMeet) {
-    auto one = plan({"--nnodes=2", "--node-rank=1", "--rdzv-endpoint=n1:29500"}, step(1, 0));
+    auto one = meeting_plan({"--nnodes=2", "--node-rank=1", "--rdzv-endpoint=n1:29500"},
+                            meeting_step(1, 0));
     ASSERT_TRUE(one) << one.error();
     EXPECT_EQ(one->run_id, "lab.8812");
     EXPECT_EQ(one->limits.max_nodes, 2);
     EXPECT_EQ(one->node_rank, 1);
     EXPECT_EQ(one->lead, Lead::no);
-    EXPECT_FALSE(plan({"--nnodes=2"}, step(1, 0)));
+    EXPECT_FALSE(meeting_plan({"--nnodes=2"}, meeting_step(1, 0)));
 }
 
 // Alone unless a place to meet is given. Which node leads follows the rank or the endpoint, as in
 // torchrun.
 TEST(PlanMeeting, OutsideSlurm) {
-    auto alone = plan({}, std::nullopt);
+    auto alone = meeting_plan({}, std::nullopt);
     EXPECT_TRUE(alone->standalone);
     EXPECT_EQ(alone->run_id, "random");
     EXPECT_EQ(alone->endpoint, (Endpoint{"localhost", {0}}));
-    EXPECT_EQ(plan({"--standalone", "--rdzv-id=mine"}, std::nullopt)->run_id, "mine");
+    EXPECT_EQ(meeting_plan({"--standalone", "--rdzv-id=mine"}, std::nullopt)->run_id, "mine");
 
-    auto two = plan({"--nnodes=1:2", "--rdzv-endpoint=h"}, std::nullopt);
+    auto two = meeting_plan({"--nnodes=1:2", "--rdzv-endpoint=h"}, std::nullopt);
     EXPECT_EQ(two->run_id, "none");
     // torchrun's ports: 29400 for the rendezvous, 29500 for --master-addr.
     EXPECT_EQ(two->endpoint, (Endpoint{"h", {29400}}));
@@ -237,32 +241,36 @@ TEST(PlanMeeting, OutsideSlurm) {
     EXPECT_THAT(two->limits.order, IsEmpty());
     EXPECT_EQ(two->node_name, "me");
 
-    EXPECT_EQ(plan({"--nnodes=2", "--master-addr=h"}, std::nullopt)->endpoint,
+    EXPECT_EQ(meeting_plan({"--nnodes=2", "--master-addr=h"}, std::nullopt)->endpoint,
               (Endpoint{"h", {29500}}));
-    EXPECT_EQ(plan({"--nnodes=2", "--rdzv-endpoint=h", "--node-rank=0"}, std::nullopt)->lead,
-              Lead::yes);
-    EXPECT_EQ(plan({"--nnodes=2", "--rdzv-endpoint=h", "--node-rank=1"}, std::nullopt)->lead,
-              Lead::no);
     EXPECT_EQ(
-        plan({"--nnodes=2", "--rdzv-endpoint=h", "--rdzv-conf=is_host=1"}, std::nullopt)->lead,
+        meeting_plan({"--nnodes=2", "--rdzv-endpoint=h", "--node-rank=0"}, std::nullopt)->lead,
+        Lead::yes);
+    EXPECT_EQ(
+        meeting_plan({"--nnodes=2", "--rdzv-endpoint=h", "--node-rank=1"}, std::nullopt)->lead,
+        Lead::no);
+    EXPECT_EQ(
+        meeting_plan({"--nnodes=2", "--rdzv-endpoint=h", "--rdzv-conf=is_host=1"}, std::nullopt)
+            ->lead,
         Lead::yes);
     // ddprun-rendezvous leads outside of the job. Rank 0 is only a rank then.
     for (const char* nodes : {"--nnodes=1", "--nnodes=2"})
-        EXPECT_EQ(plan({nodes, "--rdzv-endpoint=h", "--rdzv-conf=is_host=0", "--node-rank=0"},
-                       std::nullopt)
-                      ->lead,
-                  Lead::no);
+        EXPECT_EQ(
+            meeting_plan({nodes, "--rdzv-endpoint=h", "--rdzv-conf=is_host=0", "--node-rank=0"},
+                         std::nullopt)
+                ->lead,
+            Lead::no);
     // Both of torchrun's forms at once: the endpoint counts.
-    EXPECT_EQ(plan({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=h", "--master-addr=m",
-                    "--master-port=1"},
-                   std::nullopt)
+    EXPECT_EQ(meeting_plan({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=h",
+                            "--master-addr=m", "--master-port=1"},
+                           std::nullopt)
                   ->endpoint,
               (Endpoint{"h", {29400}}));
     for (const char* option : {"--nnodes=2", "--nnodes=1:2"})
-        EXPECT_THAT(plan({option}, std::nullopt).error().sentence(),
+        EXPECT_THAT(meeting_plan({option}, std::nullopt).error().sentence(),
                     HasSubstr("; give --rdzv-endpoint=HOST:PORT"));
-    EXPECT_FALSE(plan({"--nnodes=2", "--master-port=5"}, std::nullopt));
-    EXPECT_FALSE(plan({"--nnodes=2", "--rdzv-endpoint=h:0"}, std::nullopt));
+    EXPECT_FALSE(meeting_plan({"--nnodes=2", "--master-port=5"}, std::nullopt));
+    EXPECT_FALSE(meeting_plan({"--nnodes=2", "--rdzv-endpoint=h:0"}, std::nullopt));
 }
 
 }  // namespace

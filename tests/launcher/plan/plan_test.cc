@@ -30,7 +30,7 @@ Allocation step(int nodes) {
     return a;
 }
 
-HostFacts host(int cpus, int gpus) {
+HostFacts plan_host(int cpus, int gpus) {
     HostFacts facts;
     facts.hostname = "me";
     facts.cpus = cpus;
@@ -42,7 +42,7 @@ HostFacts host(int cpus, int gpus) {
 
 // Adds ./train where the words name no program. By default the host has 8 CPUs and no GPU.
 Result<Plan> plan(std::vector<std::string> words, std::optional<Allocation> allocation = {},
-                  HostFacts facts = host(8, 0)) {
+                  HostFacts facts = plan_host(8, 0)) {
     bool has_program =
         std::ranges::any_of(words, [](const std::string& word) { return !word.starts_with('-'); });
     if (!has_program) words.push_back("./train");
@@ -53,7 +53,7 @@ Result<Plan> plan(std::vector<std::string> words, std::optional<Allocation> allo
 // torchrun.
 TEST(Plan, FlightRecorders) {
     EXPECT_EQ(plan({})->recorders, (agent::RecorderOptions{false, true}));
-    auto torchrun = host(8, 0);
+    auto torchrun = plan_host(8, 0);
     torchrun.called_as_torchrun = true;
     EXPECT_EQ(plan({"--flight-recorder"}, {}, torchrun)->recorders,
               (agent::RecorderOptions{true, false}));
@@ -68,12 +68,12 @@ TEST(Plan, FlightRecorders) {
 TEST(Plan, SlotsWithoutAnOption) {
     EXPECT_EQ(plan({})->slots, 1);
     EXPECT_THAT(plan({})->notes, Contains(HasSubstr("no GPU found: one worker")));
-    EXPECT_EQ(plan({}, {}, host(8, 4))->slots, 4);
-    auto torchrun = host(8, 4);
+    EXPECT_EQ(plan({}, {}, plan_host(8, 4))->slots, 4);
+    auto torchrun = plan_host(8, 4);
     torchrun.called_as_torchrun = true;
     EXPECT_EQ(plan({}, {}, torchrun)->slots, 1);
 
-    auto listed = host(8, 4);
+    auto listed = plan_host(8, 4);
     // CUDA stops reading the list at the first device that does not exist.
     for (auto [list, slots] : {std::pair{"3,2", 2},
                                {"", 1},
@@ -85,14 +85,15 @@ TEST(Plan, SlotsWithoutAnOption) {
     }
     auto allocation = step(1);
     // The cluster shows its GPUs to everybody, so somebody else's job may run on them.
-    EXPECT_THAT(plan({}, allocation, host(8, 4))->host_warnings,
+    EXPECT_THAT(plan({}, allocation, plan_host(8, 4))->host_warnings,
                 ElementsAre(HasSubstr("Slurm gave this step no GPU")));
-    EXPECT_THAT(plan({"--nproc-per-node=4"}, allocation, host(8, 4))->host_warnings, IsEmpty());
+    EXPECT_THAT(plan({"--nproc-per-node=4"}, allocation, plan_host(8, 4))->host_warnings,
+                IsEmpty());
     allocation.gpus_on_node = 2;
-    EXPECT_EQ(plan({}, allocation, host(8, 4))->slots, 2);
-    EXPECT_EQ(plan({}, allocation, host(8, 0))->slots, 2);
+    EXPECT_EQ(plan({}, allocation, plan_host(8, 4))->slots, 2);
+    EXPECT_EQ(plan({}, allocation, plan_host(8, 0))->slots, 2);
     allocation.visible_devices = "0";
-    EXPECT_EQ(plan({}, allocation, host(8, 4))->slots, 1);
+    EXPECT_EQ(plan({}, allocation, plan_host(8, 4))->slots, 1);
 }
 
 // "gpu" on a host without one is an error: a job that the user takes for a GPU job would train on
@@ -101,7 +102,7 @@ TEST(Plan, SlotsAsAsked) {
     EXPECT_EQ(plan({"--nproc-per-node=3"})->slots, 3);
     EXPECT_EQ(plan({"--nproc-per-node=cpu"})->slots, 8);
     EXPECT_EQ(plan({"--nproc-per-node=auto"})->slots, 8);
-    EXPECT_EQ(plan({"--nproc-per-node=auto"}, {}, host(8, 2))->slots, 2);
+    EXPECT_EQ(plan({"--nproc-per-node=auto"}, {}, plan_host(8, 2))->slots, 2);
     EXPECT_EQ(plan({"--nproc-per-node=gpu"}).error().sentence(),
               "--nproc-per-node=gpu: no GPU is visible on me; see nvidia-smi -L and "
               "CUDA_VISIBLE_DEVICES, or give a count or cpu");
@@ -134,7 +135,7 @@ TEST(Plan, MoreWorkersThanGpus) {
 TEST(Plan, Threads) {
     EXPECT_EQ(plan({"--nproc-per-node=3"})->workers.omp_num_threads, 2);
     EXPECT_EQ(plan({"--nproc-per-node=16"})->workers.omp_num_threads, 1);
-    auto facts = host(8, 0);
+    auto facts = plan_host(8, 0);
     facts.omp_num_threads_set = true;
     EXPECT_EQ(plan({}, {}, facts)->workers.omp_num_threads, std::nullopt);
 }
@@ -244,7 +245,7 @@ TEST(Plan, TimesAndBudget) {
     EXPECT_FALSE(plan({"--blame=off"})->limits.blame);
     EXPECT_EQ(defaults->workers.slurm_env, slurm::WorkerVariables::rewrite);
     EXPECT_EQ(plan({"--slurm-env=keep"})->workers.slurm_env, slurm::WorkerVariables::keep);
-    auto torchrun = host(8, 0);
+    auto torchrun = plan_host(8, 0);
     torchrun.called_as_torchrun = true;
     EXPECT_EQ(plan({}, {}, torchrun)->limits.max_restarts, 0);
     EXPECT_EQ(plan({}, {}, torchrun)->grace.helpers, std::nullopt);
@@ -278,7 +279,7 @@ TEST(Plan, Command) {
     EXPECT_THAT(plan({"--python=/opt/python", "script"})->workers.argv,
                 ElementsAre("/opt/python", "-u", "script"));
     EXPECT_THAT(plan({"--run-path", "/s"})->workers.argv, ElementsAre("python3", "-u", "/s"));
-    auto facts = host(8, 0);
+    auto facts = plan_host(8, 0);
     facts.called_as_torchrun = true;
     facts.python_exec = "/venv/bin/python";
     auto torchrun = plan({"script", "a"}, {}, facts);
@@ -314,11 +315,11 @@ TEST(Plan, Role) { EXPECT_EQ(plan({"--role=X:"})->workers.role, "X:"); }
 // wait for each other. Called as torchrun, ddprun does what torchrun does: 1 for several workers,
 // else nothing.
 TEST(Plan, ThreadsOfWorkers) {
-    auto limited = host(8, 0);
+    auto limited = plan_host(8, 0);
     limited.cpu_quota = 3.5;
     EXPECT_EQ(plan({"--nproc-per-node=2"}, {}, limited)->workers.omp_num_threads, 2);
     EXPECT_EQ(plan({"--nproc-per-node=cpu"}, {}, limited)->slots, 8);
-    auto torchrun = host(8, 0);
+    auto torchrun = plan_host(8, 0);
     torchrun.called_as_torchrun = true;
     EXPECT_EQ(plan({}, {}, torchrun)->workers.omp_num_threads, std::nullopt);
     EXPECT_EQ(plan({"--nproc-per-node=2"}, {}, torchrun)->workers.omp_num_threads, 1);
@@ -328,7 +329,7 @@ TEST(Plan, ThreadsOfWorkers) {
 
 // A bound worker has as many threads as it has CPUs. The user's own number stays.
 TEST(Plan, BoundWorkers) {
-    auto facts = host(4, 0);
+    auto facts = plan_host(4, 0);
     for (int i = 0; i < 4; ++i) facts.cpu_list.push_back({i, i / 2, i / 2, i, i});
     const auto bound = plan({"--numa-binding=node", "--nproc-per-node=2"}, {}, facts);
     EXPECT_THAT(bound->workers.cpus, ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3)));
@@ -343,7 +344,7 @@ TEST(Plan, BoundWorkers) {
 // Each worker sees its own GPU as device 0. A process can use one MIG instance at most, so with
 // divided GPUs the option is needed, and a warning says so.
 TEST(Plan, OneDeviceEach) {
-    auto facts = host(4, 2);
+    auto facts = plan_host(4, 2);
     facts.cuda_visible_devices = "1,0";
     EXPECT_EQ(plan({"--virtual-local-rank"}, {}, facts)->workers.more[0].at("CUDA_VISIBLE_DEVICES"),
               "1");
@@ -395,7 +396,7 @@ TEST(Plan, StopAndRequeue) {
 // requeue; without them ddprun leaves the script's job alone. Where it can requeue nothing, it says
 // so.
 TEST(Plan, ABatchScriptWithoutSrunIsRequeuedIfItsOptionsSaySo) {
-    HostFacts in_script = host(8, 0);
+    HostFacts in_script = plan_host(8, 0);
     in_script.script_job = slurm::ScriptJob{.restart_count = 3, .end_time = 1'800'000'000};
     for (const char* option : {"--requeue-signal=USR1", "--requeue=always", "--requeue=auto"}) {
         const auto asked = plan({option}, {}, in_script);

@@ -10,7 +10,7 @@ using namespace ddprun::test;
 
 namespace {
 
-Operated asks(OperatorAction action) { return {"alice@login1", std::move(action)}; }
+Operated asked(OperatorAction action) { return {"alice@login1", std::move(action)}; }
 const auto kRestart0 = RestartGeneration{Generation{0}};
 
 const NodeStatus& of(const JobStatus& job, const std::string& name) {
@@ -65,7 +65,7 @@ TEST(Operating, ARestartEndsTheGenerationAndStandsInTheNextEntry) {
     Script s(limits(2, 2));
     s.both_run();
     EXPECT_THAT(
-        s.step(2, asks(kRestart0)),
+        s.step(2, asked(kRestart0)),
         AllOf(Contains(HasSubstr("restarted by alice@login1 with ddpctl; generation 0 ends")),
               Contains(HasSubstr("answer: done"))));
     s.vows(2.1, 1, 0);
@@ -83,9 +83,9 @@ TEST(Operating, AStopSaysHowLongTheWorkersHave) {
     Script s(config);
     s.both_run();
     EXPECT_FALSE(s.status(1.5).kills);
-    EXPECT_THAT(s.step(2, asks(StopJob{})),
+    EXPECT_THAT(s.step(2, asked(StopJob{})),
                 Contains(HasSubstr("its workers have 30.0 s to write a snapshot")));
-    EXPECT_THAT(s.step(4, asks(StopJob{})),
+    EXPECT_THAT(s.step(4, asked(StopJob{})),
                 ElementsAre(HasSubstr("already: the job is ending already: stopped by alice@login1 "
                                       "with ddpctl; what still runs is killed in 28.0 s")));
     EXPECT_EQ(s.status(4).kills, at(32).time_since_epoch());
@@ -99,28 +99,28 @@ TEST(Operating, AStopSaysHowLongTheWorkersHave) {
 TEST(Operating, ARestartThatIsRepeatedEndsNoSecondGeneration) {
     Script s(limits(2, 2));
     s.both_run();
-    s.step(2, asks(kRestart0));
-    EXPECT_THAT(s.step(2.05, asks(kRestart0)), ElementsAre(HasSubstr("answer: already")));
+    s.step(2, asked(kRestart0));
+    EXPECT_THAT(s.step(2.05, asked(kRestart0)), ElementsAre(HasSubstr("answer: already")));
     s.vows(2.1, 1, 0);
     s.vows(2.1, 2, 0);
-    EXPECT_THAT(s.step(2.15, asks(kRestart0)), ElementsAre(HasSubstr("answer: again")));
+    EXPECT_THAT(s.step(2.15, asked(kRestart0)), ElementsAre(HasSubstr("answer: again")));
     s.created(2.2);
-    EXPECT_THAT(s.step(2.3, asks(kRestart0)),
+    EXPECT_THAT(s.step(2.3, asked(kRestart0)),
                 ElementsAre("answer: already: generation 0 has ended; generation 1 followed"));
     EXPECT_TRUE(s.status(2.3).runs);
-    EXPECT_THAT(s.step(2.3, asks(RestartGeneration{Generation{9}})),
+    EXPECT_THAT(s.step(2.3, asked(RestartGeneration{Generation{9}})),
                 ElementsAre(HasSubstr("answer: refused: there is no generation 9")));
 }
 
 TEST(Operating, AStopReachesAllNodesAndStandsInTheEnd) {
     Script s(limits(2, 2));
     s.both_run();
-    EXPECT_THAT(s.step(2, asks(StopJob{})),
+    EXPECT_THAT(s.step(2, asked(StopJob{})),
                 AllOf(Contains("1: Stop by signal 15"), Contains("2: Stop by signal 15"),
                       Contains(HasSubstr("answer: done"))));
     EXPECT_EQ(s.status(2).stopping, "stopped by alice@login1 with ddpctl");
-    EXPECT_THAT(s.step(2.1, asks(StopJob{})), ElementsAre(HasSubstr("answer: already")));
-    EXPECT_THAT(s.step(2.1, asks(kRestart0)), ElementsAre(HasSubstr("answer: refused")))
+    EXPECT_THAT(s.step(2.1, asked(StopJob{})), ElementsAre(HasSubstr("answer: already")));
+    EXPECT_THAT(s.step(2.1, asked(kRestart0)), ElementsAre(HasSubstr("answer: refused")))
         << "a restart would take the workers' time for a snapshot";
     s.completes(3, 1, 0);
     s.completes(3, 2, 0);
@@ -134,21 +134,21 @@ TEST(Operating, AStopTakesTheRequeueOfAnEarlierStopBack) {
     Script s(limits(2, 2));
     s.both_run();
     s.come(2, 1, StopAsked{10, "signal 10", StopCause::named_signal, {}, true});
-    EXPECT_THAT(s.step(2.1, asks(StopJob{})), AllOf(Contains(HasSubstr("the job is not requeued")),
-                                                    Contains(HasSubstr("answer: done"))));
+    EXPECT_THAT(s.step(2.1, asked(StopJob{})), AllOf(Contains(HasSubstr("the job is not requeued")),
+                                                     Contains(HasSubstr("answer: done"))));
 }
 
 TEST(Operating, AStopWorksWhileNodesAreMissing) {
     Script s(limits(2, 2));
     s.join(0, 1, node("a"));
-    EXPECT_THAT(s.step(1, asks(StopJob{})),
+    EXPECT_THAT(s.step(1, asked(StopJob{})),
                 Contains("create 0: end 143, stopped by alice@login1 with ddpctl"));
 }
 
 TEST(Operating, ADrainedNodeLosesItsPlaceForTheRestOfTheJob) {
     Script s(limits(2, 3));
     three_run(s);
-    EXPECT_THAT(s.step(2, asks(DrainNode{"b"})),
+    EXPECT_THAT(s.step(2, asked(DrainNode{"b"})),
                 AllOf(Contains(HasSubstr("node b was taken out by alice@login1 with ddpctl")),
                       Contains(HasSubstr("answer: done"))));
     s.vows(2.1, 1, 0);
@@ -158,7 +158,7 @@ TEST(Operating, ADrainedNodeLosesItsPlaceForTheRestOfTheJob) {
     EXPECT_THAT(s.creating().blame.drained, ElementsAre("b"));
     s.created(2.2);
     EXPECT_EQ(of(s.status(2.3), "b").state, NodeStatus::State::drained);
-    EXPECT_THAT(s.step(2.3, asks(DrainNode{"b"})), ElementsAre(HasSubstr("answer: already")));
+    EXPECT_THAT(s.step(2.3, asked(DrainNode{"b"})), ElementsAre(HasSubstr("answer: already")));
     // It stays connected, and a larger world would be possible. It is not taken in.
     s.snapshots(5, 1, 10);
     for (int i = 1; i <= 3; ++i) s.beat(6, i);
@@ -169,7 +169,7 @@ TEST(Operating, ADrainedNodeLosesItsPlaceForTheRestOfTheJob) {
 TEST(Operating, ADrainIsKnownToTheNextLeader) {
     Script first(limits(2, 3));
     three_run(first);
-    first.step(2, asks(DrainNode{"b"}));
+    first.step(2, asked(DrainNode{"b"}));
     for (int i = 1; i <= 3; ++i) first.vows(2.1, i, 0);
     LedgerEntry recorded = first.creating();
     recorded.number = EntryNumber{0};  // the only one in this ledger
@@ -180,7 +180,7 @@ TEST(Operating, ADrainIsKnownToTheNextLeader) {
     next.step(at(1), Came{Session{2}, Hello{"job", node("b"), "1", 0}});
     next.step(at(1), Came{Session{2}, Join{offer(), Beat{.number = 1}}});
     EXPECT_EQ(of(next.status(at(1)), "b").state, NodeStatus::State::drained);
-    const Effects effects = next.step(at(1), asks(DrainNode{"b"}));
+    const Effects effects = next.step(at(1), asked(DrainNode{"b"}));
     EXPECT_NE(std::get<Answered>(effects.back()).answer, OperatorAnswer::done);
 }
 
@@ -188,15 +188,15 @@ TEST(Operating, ADrainIsKnownToTheNextLeader) {
 TEST(Operating, ADrainWaitsForAnEntryInDoubt) {
     Script s(limits(2, 2, 3));
     three_run(s);
-    s.step(2, asks(kRestart0));
+    s.step(2, asked(kRestart0));
     for (int i = 1; i <= 3; ++i) s.vows(2.1, i, 0);
     s.created(2.2, LedgerCreated::Outcome::failed);
-    EXPECT_THAT(s.step(2.3, asks(DrainNode{"c"})), ElementsAre(HasSubstr("answer: again")));
-    EXPECT_THAT(s.step(2.3, asks(RestartGeneration{Generation{0}})),
+    EXPECT_THAT(s.step(2.3, asked(DrainNode{"c"})), ElementsAre(HasSubstr("answer: again")));
+    EXPECT_THAT(s.step(2.3, asked(RestartGeneration{Generation{0}})),
                 ElementsAre(HasSubstr("answer: again")));
     for (int i = 1; i <= 3; ++i) s.beat(3.5, i);
     s.created(3.6);
-    EXPECT_THAT(s.step(3.7, asks(DrainNode{"c"})), Contains(HasSubstr("answer: done")));
+    EXPECT_THAT(s.step(3.7, asked(DrainNode{"c"})), Contains(HasSubstr("answer: done")));
 }
 
 // Until an entry records it, only this leader knows it. Who asked hears that.
@@ -204,7 +204,7 @@ TEST(Operating, ADrainOfASpareMayHaveToBeRepeated) {
     Script s(limits(2, 2));
     s.both_run();
     s.join(1.5, 3, node("c"));
-    EXPECT_THAT(s.step(2, asks(DrainNode{"c"})),
+    EXPECT_THAT(s.step(2, asked(DrainNode{"c"})),
                 Contains(AllOf(HasSubstr("answer: done"),
                                HasSubstr("if the leader is lost before the next generation, ask "
                                          "again"))));
@@ -214,17 +214,17 @@ TEST(Operating, ADrainOfASpareMayHaveToBeRepeated) {
 TEST(Operating, WithoutAGenerationNothingCanBeRestarted) {
     Script s(limits(2, 2));
     s.join(0, 1, node("a"));
-    EXPECT_THAT(s.step(1, asks(RestartGeneration{kNoGeneration})),
+    EXPECT_THAT(s.step(1, asked(RestartGeneration{kNoGeneration})),
                 ElementsAre("answer: refused: there is no generation yet"));
 }
 
 TEST(Operating, ADrainThatWouldEndTheJobIsRefused) {
     Script s(limits(2, 2));
     s.both_run();
-    EXPECT_THAT(s.step(2, asks(DrainNode{"b"})),
+    EXPECT_THAT(s.step(2, asked(DrainNode{"b"})),
                 ElementsAre(HasSubstr("answer: refused: without b this job has 1 of its nodes, and "
                                       "the job needs 2")));
-    EXPECT_THAT(s.step(2, asks(DrainNode{"z"})), ElementsAre(HasSubstr("answer: unknown node")));
+    EXPECT_THAT(s.step(2, asked(DrainNode{"z"})), ElementsAre(HasSubstr("answer: unknown node")));
     EXPECT_TRUE(s.status(2).runs);
 }
 
@@ -241,7 +241,7 @@ void two_of_three_run(Script& s) {
 TEST(Operating, LimitsAreSaidAndShown) {
     Script s(limits(2, 3));
     three_run(s);
-    EXPECT_THAT(s.step(2, asks(SetLimits{{.min_nodes = 1, .max_nodes = {}, .max_restarts = 7}})),
+    EXPECT_THAT(s.step(2, asked(SetLimits{{.min_nodes = 1, .max_nodes = {}, .max_restarts = 7}})),
                 AllOf(Contains("note: alice@login1 has set limits with ddpctl: 1 to 3 nodes, 0 of "
                                "7 restarts used"),
                       Contains("answer: done: from now on: 1 to 3 nodes, 0 of 7 restarts used; "
@@ -250,7 +250,7 @@ TEST(Operating, LimitsAreSaidAndShown) {
     EXPECT_EQ(job.min_nodes, 1);
     EXPECT_EQ(job.max_nodes, 3);
     EXPECT_EQ(job.max_restarts, 7);
-    EXPECT_THAT(s.step(2.1, asks(restarts(7))),
+    EXPECT_THAT(s.step(2.1, asked(restarts(7))),
                 ElementsAre("answer: already: these limits hold already: 1 to 3 nodes, 0 of 7 "
                             "restarts used"));
 }
@@ -259,10 +259,10 @@ TEST(Operating, LimitsAreSaidAndShown) {
 TEST(Operating, ASmallerMaxEndsNothingAndHoldsFromTheNextGenerationOn) {
     Script s(limits(2, 3));
     three_run(s);
-    EXPECT_THAT(s.step(2, asks(nodes(2, 2))),
+    EXPECT_THAT(s.step(2, asked(nodes(2, 2))),
                 AllOf(Contains(HasSubstr("note: alice")), Contains(HasSubstr("answer: done"))));
     EXPECT_TRUE(s.status(2).runs);
-    s.step(3, asks(kRestart0));
+    s.step(3, asked(kRestart0));
     for (int i = 1; i <= 3; ++i) s.vows(3.1, i, 0);
     EXPECT_THAT(names(s.creating().assignment), "1 {a b}");
     EXPECT_EQ(s.creating().limits, (OperatorLimits{2, 2, {}, "alice@login1"}));
@@ -274,8 +274,8 @@ TEST(Operating, ASmallerMaxHoldsForSparesToo) {
     three.on_join = OnJoin::spare;
     Script s(three);
     three_run(s);
-    s.step(2, asks(nodes(2, 2)));
-    s.step(3, asks(kRestart0));
+    s.step(2, asked(nodes(2, 2)));
+    s.step(3, asked(kRestart0));
     for (int i = 1; i <= 3; ++i) s.vows(3.1, i, 0);
     EXPECT_THAT(names(s.creating().assignment), "1 {a b}");
 }
@@ -285,7 +285,7 @@ TEST(Operating, ALargerMaxTakesSparesIn) {
     Script s(limits(2, 2));
     two_of_three_run(s);
     EXPECT_THAT(s.snapshots(2, 1, 10), Not(Contains(HasSubstr("Stop"))));
-    EXPECT_THAT(s.step(3, asks(nodes(2, 3))), Contains(HasSubstr("answer: done")));
+    EXPECT_THAT(s.step(3, asked(nodes(2, 3))), Contains(HasSubstr("answer: done")));
     EXPECT_THAT(s.snapshots(4, 1, 20), Contains("1: Stop by signal 15"));
     EXPECT_THAT(s.status(4).stopping, HasSubstr("growing from 2 to 3 of 3 nodes"));
 }
@@ -297,7 +297,7 @@ TEST(Operating, ASmallerMinEndsAWait) {
     s.step(2, Came{Session{2}, Leave{"its host is repaired"}});
     s.vows(2.1, 1, 0);
     EXPECT_THAT(s.beat(5, 1), Not(Contains(HasSubstr("create"))));
-    EXPECT_THAT(s.step(5.1, asks(nodes(1, 2))), Contains(HasSubstr("create 1: generation 1 {a}")));
+    EXPECT_THAT(s.step(5.1, asked(nodes(1, 2))), Contains(HasSubstr("create 1: generation 1 {a}")));
     EXPECT_EQ(s.creating().limits, (OperatorLimits{1, 2, {}, "alice@login1"}));
 }
 
@@ -305,14 +305,14 @@ TEST(Operating, ASmallerMinEndsAWait) {
 TEST(Operating, ABudgetHoldsForTheNextFailure) {
     Script s(limits(2, 2, 0));
     s.both_run();
-    s.step(2, asks(restarts(1)));
+    s.step(2, asked(restarts(1)));
     s.fails(3, 1, 0, exited(0, 1));
     s.vows(3.1, 1, 0);
     EXPECT_THAT(s.vows(3.1, 2, 0), Contains(HasSubstr("create 1: generation 1")));
     EXPECT_EQ(s.creating().assignment.max_restarts, 1) << "workers are told";
     s.created(3.2);
     for (int i = 1; i <= 2; ++i) s.runs(3.5, i, 1);
-    EXPECT_THAT(s.step(4, asks(restarts(0))),
+    EXPECT_THAT(s.step(4, asked(restarts(0))),
                 Contains(HasSubstr("1 of 0 restarts used: the next failure of a worker ends the "
                                    "job")));
     s.fails(5, 1, 1, exited(0, 1));
@@ -323,8 +323,8 @@ TEST(Operating, ABudgetHoldsForTheNextFailure) {
 TEST(Operating, LimitsAreKnownToTheNextLeader) {
     Script first(limits(2, 3));
     three_run(first);
-    first.step(2, asks(SetLimits{{.min_nodes = 1, .max_nodes = 2, .max_restarts = 9}}));
-    first.step(2.1, asks(kRestart0));
+    first.step(2, asked(SetLimits{{.min_nodes = 1, .max_nodes = 2, .max_restarts = 9}}));
+    first.step(2.1, asked(kRestart0));
     for (int i = 1; i <= 3; ++i) first.vows(2.2, i, 0);
     LedgerEntry recorded = first.creating();
     recorded.number = EntryNumber{0};  // the only one in this ledger
@@ -341,7 +341,7 @@ TEST(Operating, LimitsAreKnownToTheNextLeader) {
 TEST(Operating, LimitsThatNoEntryHasReachTheNextLeader) {
     Script first(limits(2, 3));
     three_run(first);
-    EXPECT_THAT(first.step(2, asks(nodes(1, 2))), Contains(HasSubstr("2: Ack")));
+    EXPECT_THAT(first.step(2, asked(nodes(1, 2))), Contains(HasSubstr("2: Ack")));
     const Facts known = first.told(2);
     EXPECT_EQ(known.limits, (LimitsAsked{1, {1, 2, {}, "alice@login1"}}));
 
@@ -367,38 +367,38 @@ TEST(Operating, LimitsThatNoEntryHasReachTheNextLeader) {
 TEST(Operating, LimitsWaitForAnEntry) {
     Script s(limits(2, 2, 3));
     s.both_run();
-    s.step(2, asks(kRestart0));
+    s.step(2, asked(kRestart0));
     for (int i = 1; i <= 2; ++i) s.vows(2.1, i, 0);
-    EXPECT_THAT(s.step(2.2, asks(nodes(1, 2))), ElementsAre(HasSubstr("answer: again")));
+    EXPECT_THAT(s.step(2.2, asked(nodes(1, 2))), ElementsAre(HasSubstr("answer: again")));
     s.created(2.3, LedgerCreated::Outcome::failed);
-    EXPECT_THAT(s.step(2.4, asks(nodes(1, 2))), ElementsAre(HasSubstr("answer: again")));
+    EXPECT_THAT(s.step(2.4, asked(nodes(1, 2))), ElementsAre(HasSubstr("answer: again")));
     for (int i = 1; i <= 2; ++i) s.beat(3.5, i);
     s.created(3.6);
-    EXPECT_THAT(s.step(3.7, asks(nodes(1, 2))), Contains(HasSubstr("answer: done")));
+    EXPECT_THAT(s.step(3.7, asked(nodes(1, 2))), Contains(HasSubstr("answer: done")));
 }
 
 TEST(Operating, LimitsThatDoNotFitAreRefused) {
     Script s(limits(2, 2));
     two_of_three_run(s);
-    EXPECT_THAT(s.step(2, asks(nodes(4, 4))),
+    EXPECT_THAT(s.step(2, asked(nodes(4, 4))),
                 ElementsAre(HasSubstr("answer: refused: --min-nodes=4 is more than the 3 nodes "
                                       "that are here")));
     EXPECT_EQ(s.status(2).max_nodes, 2) << "nothing of it holds";
     Script one(limits(1, 1));
     one.join(0, 1, node("a"));
     one.created(0.1);
-    EXPECT_THAT(one.step(1, asks(nodes(1, 2))),
+    EXPECT_THAT(one.step(1, asked(nodes(1, 2))),
                 ElementsAre(HasSubstr("answer: refused: a job of one node")));
-    EXPECT_THAT(one.step(1, asks(restarts(7))), Contains(HasSubstr("answer: done")));
+    EXPECT_THAT(one.step(1, asked(restarts(7))), Contains(HasSubstr("answer: done")));
     EXPECT_EQ(one.status(1).max_restarts, 7);
-    s.step(3, asks(StopJob{}));
-    EXPECT_THAT(s.step(3.1, asks(nodes(1, 2))),
+    s.step(3, asked(StopJob{}));
+    EXPECT_THAT(s.step(3.1, asked(nodes(1, 2))),
                 ElementsAre(HasSubstr("answer: refused: the job is ending")));
 }
 
 TEST(Operating, ADormantLeaderAsksToTryAgain) {
     Machine machine(Script::config(limits(2, 2)), at(0));
-    const Effects effects = machine.step(at(1), asks(StopJob{}));
+    const Effects effects = machine.step(at(1), asked(StopJob{}));
     ASSERT_EQ(effects.size(), 1U);
     EXPECT_EQ(std::get<Answered>(effects.front()).answer, OperatorAnswer::again);
 }

@@ -17,7 +17,7 @@ namespace {
 
 // Until a time, rank 0 waits in a collective, and rank 1 sleeps, since 2. Returns all that the
 // Beats bring.
-Lines stand_still(Script& s, double from, double until) {
+Lines all_stand_still(Script& s, double from, double until) {
     Lines all;
     const auto add = [&all](const Lines& lines) {
         all.insert(all.end(), lines.begin(), lines.end());
@@ -29,7 +29,7 @@ Lines stand_still(Script& s, double from, double until) {
     return all;
 }
 
-Report seen(int rank, const std::string& where) {
+Report seen_standing(int rank, const std::string& where) {
     WorkerOutcome outcome;
     outcome.rank = rank;
     outcome.pid = 4711;
@@ -49,14 +49,15 @@ constexpr const char* kLine =
 TEST(StandingStill, OneLineSaysWhoWaitsForWhom) {
     Script s(limits(2, 2));
     s.both_run();
-    EXPECT_THAT(stand_still(s, 2, 16), Not(Contains(HasSubstr("Examine"))));
-    const Lines asked = stand_still(s, 17, 17);
+    EXPECT_THAT(all_stand_still(s, 2, 16), Not(Contains(HasSubstr("Examine"))));
+    const Lines asked = all_stand_still(s, 17, 17);
     EXPECT_THAT(asked, Contains("1: Examine 0"));
     EXPECT_THAT(asked, Contains("2: Examine 1"));
-    EXPECT_THAT(s.come(17.1, 1, seen(0, "train (train.py:9)")), IsEmpty());
-    EXPECT_THAT(s.come(17.2, 2, seen(1, "evaluate (eval.py:88), called by main (train.py:20)")),
-                ElementsAre(kLine));
-    stand_still(s, 18, 20);
+    EXPECT_THAT(s.come(17.1, 1, seen_standing(0, "train (train.py:9)")), IsEmpty());
+    EXPECT_THAT(
+        s.come(17.2, 2, seen_standing(1, "evaluate (eval.py:88), called by main (train.py:20)")),
+        ElementsAre(kLine));
+    all_stand_still(s, 18, 20);
     EXPECT_THAT(s.stands(21, 2, {}), Not(Contains(HasSubstr("note"))));
     EXPECT_THAT(s.stands(25, 1, {}), Not(Contains(HasSubstr("note"))));
     EXPECT_THAT(s.stands(26, 2, {}),
@@ -67,9 +68,10 @@ TEST(StandingStill, OneLineSaysWhoWaitsForWhom) {
 TEST(StandingStill, AJobWhoseRankDiesDoesNotGoOn) {
     Script s(limits(2, 2));
     s.both_run();
-    stand_still(s, 2, 17);
-    s.come(17.1, 1, seen(0, "train (train.py:9)"));
-    EXPECT_THAT(s.come(17.2, 2, seen(1, "evaluate (eval.py:88)")), Contains(HasSubstr("note")));
+    all_stand_still(s, 2, 17);
+    s.come(17.1, 1, seen_standing(0, "train (train.py:9)"));
+    EXPECT_THAT(s.come(17.2, 2, seen_standing(1, "evaluate (eval.py:88)")),
+                Contains(HasSubstr("note")));
     EXPECT_THAT(s.stands(18, 1, {}), Not(Contains(HasSubstr("note"))));
     Lines all = s.fails(19, 1, 0, exited(0, 1));
     for (double now = 20; now < 40; ++now)
@@ -82,9 +84,10 @@ TEST(StandingStill, AJobWhoseRankDiesDoesNotGoOn) {
 TEST(StandingStill, ALinkThatIsMadeAnewMovesNobody) {
     Script s(limits(2, 2));
     s.both_run();
-    stand_still(s, 2, 17);
-    s.come(17.1, 1, seen(0, "train (train.py:9)"));
-    EXPECT_THAT(s.come(17.2, 2, seen(1, "evaluate (eval.py:88)")), Contains(HasSubstr("note")));
+    all_stand_still(s, 2, 17);
+    s.come(17.1, 1, seen_standing(0, "train (train.py:9)"));
+    EXPECT_THAT(s.come(17.2, 2, seen_standing(1, "evaluate (eval.py:88)")),
+                Contains(HasSubstr("note")));
     Lines all = s.step(18, ConnectionLost{Session{2}});
     const auto add = [&all](const Lines& lines) {
         all.insert(all.end(), lines.begin(), lines.end());
@@ -101,8 +104,8 @@ TEST(StandingStill, ALinkThatIsMadeAnewMovesNobody) {
 TEST(StandingStill, TheCallsOfAllNodesAreCompared) {
     Script s(limits(2, 2));
     s.both_run();
-    stand_still(s, 2, 17);
-    Report first = seen(0, "train (train.py:9)"), second = {Generation{0}, {}};
+    all_stand_still(s, 2, 17);
+    Report first = seen_standing(0, "train (train.py:9)"), second = {Generation{0}, {}};
     first.recorded = {{{0}, "group 0 (gloo)", 4, 4, {"all_reduce"}, 4}};
     second.recorded = {{{1}, "group 0 (gloo)", 3, 3, {"all_reduce"}, 0}};
     EXPECT_THAT(s.come(17.1, 1, first), IsEmpty());
@@ -116,10 +119,10 @@ TEST(StandingStill, TheCallsOfAllNodesAreCompared) {
 TEST(StandingStill, ANodeMayNotAnswer) {
     Script s(limits(2, 2));
     s.both_run();
-    stand_still(s, 2, 17);
-    s.come(17.1, 2, seen(1, "evaluate (eval.py:88)"));
-    EXPECT_THAT(stand_still(s, 18, 26), Not(Contains(HasSubstr("note"))));
-    EXPECT_THAT(stand_still(s, 27, 27),
+    all_stand_still(s, 2, 17);
+    s.come(17.1, 2, seen_standing(1, "evaluate (eval.py:88)"));
+    EXPECT_THAT(all_stand_still(s, 18, 26), Not(Contains(HasSubstr("note"))));
+    EXPECT_THAT(all_stand_still(s, 27, 27),
                 Contains(HasSubstr("in a collective for rank 1 (local 0 on b)")));
 }
 
@@ -130,9 +133,9 @@ TEST(StandingStill, EndsTheGenerationAfterTheHangTimeout) {
     hasty.hang_timeout = sec(5);
     Script s(hasty);
     s.both_run();
-    stand_still(s, 2, 12);  // 5 s and half a lease
-    s.come(12.1, 1, seen(0, "train (train.py:9)"));
-    EXPECT_THAT(s.come(12.2, 2, seen(1, "evaluate (eval.py:88)")),
+    all_stand_still(s, 2, 12);  // 5 s and half a lease
+    s.come(12.1, 1, seen_standing(0, "train (train.py:9)"));
+    EXPECT_THAT(s.come(12.2, 2, seen_standing(1, "evaluate (eval.py:88)")),
                 Contains(HasSubstr("which sleeps in evaluate (eval.py:88) (--hang-timeout 5.0 s); "
                                    "generation 0 ends")));
     s.vows(13, 1, 0);
@@ -152,10 +155,11 @@ TEST(StandingStill, IsNoHangForWhoReportsSteps) {
     Lines all;
     for (int now = 2; now <= 60; ++now) {
         s.progresses(now, 1, {{0, now}});
-        for (const std::string& line : stand_still(s, now, now)) all.push_back(line);
+        for (const std::string& line : all_stand_still(s, now, now)) all.push_back(line);
         if (now != 17) continue;
-        s.come(17.1, 1, seen(0, "x (x.py:1)"));
-        for (const std::string& line : s.come(17.2, 2, seen(1, "y (y.py:1)"))) all.push_back(line);
+        s.come(17.1, 1, seen_standing(0, "x (x.py:1)"));
+        for (const std::string& line : s.come(17.2, 2, seen_standing(1, "y (y.py:1)")))
+            all.push_back(line);
     }
     EXPECT_THAT(all, Contains(HasSubstr("which sleeps in y (y.py:1)")));
     EXPECT_THAT(all, Not(Contains(HasSubstr("generation 0 ends"))));

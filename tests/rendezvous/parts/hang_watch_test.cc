@@ -38,7 +38,7 @@ Report stack_of(int rank) {
     return {.generation = Generation{0}, .outcomes = {outcome}};
 }
 
-std::string name(int rank) { return "rank " + std::to_string(rank); }
+std::string name_of(int rank) { return "rank " + std::to_string(rank); }
 
 // Each Beat repeats the newest report with its age. A report of 8 stays one of 8, also if it is
 // heard at 20 again. Any node's new report starts the count anew.
@@ -101,7 +101,7 @@ TEST(HangWatch, AsksTheNodesOfTheSlowestAndIsCompleteWhenAllHaveAnswered) {
     EXPECT_FALSE(hang.is_complete(at(44.9)));
     EXPECT_EQ(hang.examined_by(), at(45));
     EXPECT_TRUE(hang.is_complete(at(45))) << "a node that never answers is not waited for";
-    const HangWatch::Hung hung = hang.take(at(45), hangs_after_30s(), 2, name);
+    const HangWatch::Hung hung = hang.take(at(45), hangs_after_30s(), 2, name_of);
     EXPECT_EQ(hung.node, "b");
     EXPECT_TRUE(hung.to_blame);
     EXPECT_EQ(hung.since, at(0));
@@ -129,7 +129,7 @@ TEST(HangWatch, SaysInWhichCallTheRanksDiffer) {
     EXPECT_FALSE(hang.is_complete(at(36)));
     hang.answered(node("c"), last);
     ASSERT_TRUE(hang.is_complete(at(36)));
-    EXPECT_THAT(hang.take(at(36), hangs_after_30s(), 3, name).outcome.sentence,
+    EXPECT_THAT(hang.take(at(36), hangs_after_30s(), 3, name_of).outcome.sentence,
                 testing::EndsWith("; as PyTorch's flight recorders have it, call 4 of group 0 "
                                   "(nccl) is barrier on rank 1, and all_reduce on rank 0 and rank "
                                   "2"));

@@ -13,21 +13,21 @@ namespace {
 
 using namespace ddprun::test;
 
-constexpr Duration kLease = std::chrono::seconds{10};
+constexpr Duration kHeardLease = std::chrono::seconds{10};
 
 // A caller has lost its leader and asks here. A leader that this node heard 5 s (0.5 L) ago may be
 // the lost one, so the answer is "wait" (no address).
 TEST(HeardLeader, IsNamedForHalfALease) {
     HeardLeader heard;
-    EXPECT_EQ(heard.answer(at(0), kLease).address, "") << "wait";
+    EXPECT_EQ(heard.answer(at(0), kHeardLease).address, "") << "wait";
     heard.heard({node("a"), "a", 7}, at(1));
-    EXPECT_EQ(heard.answer(at(5.9), kLease).address, "a");
-    EXPECT_EQ(heard.answer(at(5.9), kLease).port, 7);
-    EXPECT_EQ(heard.answer(at(6), kLease).address, "");
+    EXPECT_EQ(heard.answer(at(5.9), kHeardLease).address, "a");
+    EXPECT_EQ(heard.answer(at(5.9), kHeardLease).port, 7);
+    EXPECT_EQ(heard.answer(at(6), kHeardLease).address, "");
     heard.heard({node("a"), "a", 7}, at(7));
     // An empty peer: this node has lost the leader too.
     heard.heard({}, at(8));
-    EXPECT_EQ(heard.answer(at(8), kLease).address, "") << "it is lost";
+    EXPECT_EQ(heard.answer(at(8), kHeardLease).address, "") << "it is lost";
 }
 
 // After a takeover nodes say what they know before the leader has read the newest entry. Facts of

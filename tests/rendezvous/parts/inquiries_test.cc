@@ -12,9 +12,9 @@ namespace {
 using namespace ddprun::test;
 using testing::ElementsAre;
 
-constexpr Duration kLease = std::chrono::seconds{10};
+constexpr Duration kInquiryLease = std::chrono::seconds{10};
 
-Peer peer(const std::string& name) { return {node(name), "at " + name, 1}; }
+Peer asked_peer(const std::string& name) { return {node(name), "at " + name, 1}; }
 std::vector<std::string> names(const std::vector<Peer>& peers) {
     std::vector<std::string> all;
     for (const Peer& each : peers) all.push_back(each.node.name);
@@ -25,13 +25,14 @@ bool anybody(const Peer&) { return true; }
 // w wrote the newest entry and stands in the order as well. It is called once.
 TEST(Inquiries, GoToTheWriterAndToThoseBefore) {
     Inquiries inquiries;
-    inquiries.begin(at(0), kLease);
+    inquiries.begin(at(0), kInquiryLease);
     EXPECT_EQ(inquiries.next_round(), at(2));
-    EXPECT_THAT(names(inquiries.round(at(2), kLease, peer("w"), {peer("a"), peer("w")}, anybody)),
+    EXPECT_THAT(names(inquiries.round(at(2), kInquiryLease, asked_peer("w"),
+                                      {asked_peer("a"), asked_peer("w")}, anybody)),
                 ElementsAre("w", "a"))
         << "each is asked once";
     EXPECT_EQ(inquiries.next_round(), at(4));
-    EXPECT_EQ(inquiries.asked(node("a")), peer("a"));
+    EXPECT_EQ(inquiries.asked(node("a")), asked_peer("a"));
     EXPECT_FALSE(inquiries.asked(node("b")));
 }
 
@@ -39,11 +40,12 @@ TEST(Inquiries, GoToTheWriterAndToThoseBefore) {
 // it does not open a thousand connections. The rounds go on where the last one ended.
 TEST(Inquiries, GoAroundWhereManyStandBefore) {
     std::vector<Peer> before;
-    for (char name = 'a'; name < 'a' + 10; ++name) before.push_back(peer(std::string(1, name)));
+    for (char name = 'a'; name < 'a' + 10; ++name)
+        before.push_back(asked_peer(std::string(1, name)));
     Inquiries inquiries;
-    EXPECT_THAT(names(inquiries.round(at(0), kLease, std::nullopt, before, anybody)),
+    EXPECT_THAT(names(inquiries.round(at(0), kInquiryLease, std::nullopt, before, anybody)),
                 ElementsAre("a", "b", "c", "d", "e", "f", "g", "h"));
-    EXPECT_THAT(names(inquiries.round(at(2), kLease, std::nullopt, before, anybody)),
+    EXPECT_THAT(names(inquiries.round(at(2), kInquiryLease, std::nullopt, before, anybody)),
                 ElementsAre("i", "j", "a", "b", "c", "d", "e", "f"));
     EXPECT_FALSE(inquiries.asked(node("g"))) << "a late answer of the round before does not count";
 }
@@ -52,7 +54,8 @@ TEST(Inquiries, GoAroundWhereManyStandBefore) {
 TEST(Inquiries, PassOverWhoMayNotBeCalled) {
     Inquiries inquiries;
     const auto not_b = [](const Peer& each) { return each.node.name != "b"; };
-    EXPECT_THAT(names(inquiries.round(at(0), kLease, peer("b"), {peer("a"), peer("b")}, not_b)),
+    EXPECT_THAT(names(inquiries.round(at(0), kInquiryLease, asked_peer("b"),
+                                      {asked_peer("a"), asked_peer("b")}, not_b)),
                 ElementsAre("a"));
 }
 

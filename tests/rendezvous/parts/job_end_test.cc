@@ -11,7 +11,7 @@ namespace {
 
 using namespace ddprun::test;
 
-constexpr Duration kLease = std::chrono::seconds{10};
+constexpr Duration kEndLease = std::chrono::seconds{10};
 
 // Generation 2 ended at 5 because b was lost.
 GenerationFacts lost_b() {
@@ -62,9 +62,9 @@ TEST(JobEnd, AWorkersFailureKeepsItsOwnTimeAndNamesTheLossBesideIt) {
 TEST(JobEnd, WaitsALeaseForWhoWasHeardLately) {
     JobEnd end;
     end.decide(unavailable(""));
-    end.closes(at(100), kLease);
-    EXPECT_EQ(end.waits_until(at(95), kLease), at(105));
-    EXPECT_EQ(end.waits_until(at(200), kLease), at(110)) << "a lease after the end at most";
+    end.closes(at(100), kEndLease);
+    EXPECT_EQ(end.waits_until(at(95), kEndLease), at(105));
+    EXPECT_EQ(end.waits_until(at(200), kEndLease), at(110)) << "a lease after the end at most";
     EXPECT_FALSE(end.is_told());
     end.told();
     EXPECT_TRUE(end.is_told());

@@ -11,7 +11,7 @@ namespace {
 
 using namespace ddprun::test;
 
-constexpr Duration kLease = std::chrono::seconds{10};
+constexpr Duration kLedgerLease = std::chrono::seconds{10};
 
 // Two questions are open. The older one says how long the ledger has been silent.
 TEST(LedgerPatience, CountsFromTheFirstOpenQuestion) {
@@ -44,12 +44,12 @@ TEST(LedgerPatience, ACreateThatFailsIsTriedAgainAndCountsAsSilence) {
     LedgerPatience ledger;
     ledger.asks(at(1));
     ledger.was_answered();
-    EXPECT_TRUE(ledger.was_not_created(at(2), "disk full", kLease));
+    EXPECT_TRUE(ledger.was_not_created(at(2), "disk full", kLedgerLease));
     EXPECT_EQ(ledger.create_again_at(), at(3));
     EXPECT_EQ(ledger.silent_since(), at(2));
     ledger.asks(at(3));
     ledger.was_answered();
-    EXPECT_FALSE(ledger.was_not_created(at(4), "disk full", kLease));
+    EXPECT_FALSE(ledger.was_not_created(at(4), "disk full", kLedgerLease));
     EXPECT_EQ(ledger.silent_since(), at(2)) << "of the first failure";
     // A read that works does not end it: the entry is still not written.
     ledger.was_read(at(5));
@@ -62,10 +62,10 @@ TEST(LedgerPatience, ACreateThatFailsIsTriedAgainAndCountsAsSilence) {
 // All nodes wait for the end. After 2 L = 20 s of failures they get it without an entry.
 TEST(LedgerPatience, AnEndIsNotWorthRecordingAfterTwoLeases) {
     LedgerPatience ledger;
-    EXPECT_FALSE(ledger.end_is_unrecorded(at(100), kLease)) << "nothing has failed";
-    ledger.was_not_created(at(2), "disk full", kLease);
-    EXPECT_FALSE(ledger.end_is_unrecorded(at(22), kLease));
-    EXPECT_TRUE(ledger.end_is_unrecorded(at(22.1), kLease));
+    EXPECT_FALSE(ledger.end_is_unrecorded(at(100), kLedgerLease)) << "nothing has failed";
+    ledger.was_not_created(at(2), "disk full", kLedgerLease);
+    EXPECT_FALSE(ledger.end_is_unrecorded(at(22), kLedgerLease));
+    EXPECT_TRUE(ledger.end_is_unrecorded(at(22.1), kLedgerLease));
 }
 
 // A read may show an old state of a network file system. So a leader that cannot propose reads
@@ -73,10 +73,10 @@ TEST(LedgerPatience, AnEndIsNotWorthRecordingAfterTwoLeases) {
 TEST(LedgerPatience, LooksUpAgainEachLease) {
     LedgerPatience ledger;
     ledger.was_read(at(1));
-    EXPECT_FALSE(ledger.reads_again(at(10.9), kLease));
-    EXPECT_EQ(ledger.reads_again_at(kLease), at(11));
-    EXPECT_TRUE(ledger.reads_again(at(11), kLease));
-    EXPECT_FALSE(ledger.reads_again(at(12), kLease)) << "it has just asked";
+    EXPECT_FALSE(ledger.reads_again(at(10.9), kLedgerLease));
+    EXPECT_EQ(ledger.reads_again_at(kLedgerLease), at(11));
+    EXPECT_TRUE(ledger.reads_again(at(11), kLedgerLease));
+    EXPECT_FALSE(ledger.reads_again(at(12), kLedgerLease)) << "it has just asked";
 }
 
 // The leader yields at 16 because of its ledger and leads again at 50. For the job it is one
@@ -89,10 +89,10 @@ TEST(LedgerPatience, GoesOnThroughALeaderThatYieldsAndLeadsAgain) {
     ledger.yields(at(16));
     const LedgerPatience dormant = ledger.after_yield();
     EXPECT_FALSE(dormant.waits());
-    LedgerPatience soon = dormant.in_next_activation(at(50), kLease);
+    LedgerPatience soon = dormant.in_next_activation(at(50), kLedgerLease);
     soon.asks(at(50));
     EXPECT_EQ(soon.unanswered_since(), at(1));
-    LedgerPatience late = dormant.in_next_activation(at(16 + 60), kLease);
+    LedgerPatience late = dormant.in_next_activation(at(16 + 60), kLedgerLease);
     late.asks(at(76));
     EXPECT_EQ(late.unanswered_since(), at(76)) << "six leases later it is another silence";
 }

@@ -10,7 +10,7 @@ namespace {
 
 using namespace ddprun::test;
 using testing::HasSubstr;
-using What = LimitChange::What;
+using Change = LimitChange::What;
 
 // A job with --nnodes=2:4 --max-restarts=3, of which one is used up; three nodes are here.
 LimitChange decide(const OperatorLimits& asked) {
@@ -31,38 +31,38 @@ TEST(LimitChange, RecordsMinAndMaxTogether) {
 TEST(LimitChange, SaysWhatHoldsThen) {
     EXPECT_EQ(decide({1, 4, 5}).sentence, "1 to 4 nodes, 1 of 5 restarts used");
     EXPECT_EQ(decide({2, 2, {}}).sentence, "2 nodes, 1 of 3 restarts used");
-    EXPECT_EQ(decide({2, 4, 3}).what, What::holds_already);
+    EXPECT_EQ(decide({2, 4, 3}).what, Change::holds_already);
     EXPECT_EQ(decide({2, 4, 3}).sentence,
               "these limits hold already: 2 to 4 nodes, 1 of 3 restarts used");
-    EXPECT_EQ(decide({}).what, What::holds_already);
+    EXPECT_EQ(decide({}).what, Change::holds_already);
 }
 
 TEST(LimitChange, RefusesWhatIsNoRange) {
-    EXPECT_EQ(decide({.min_nodes = 0, .max_nodes = {}, .max_restarts = {}}).what, What::refused);
+    EXPECT_EQ(decide({.min_nodes = 0, .max_nodes = {}, .max_restarts = {}}).what, Change::refused);
     EXPECT_EQ(decide({.min_nodes = {}, .max_nodes = kMostNodes + 1, .max_restarts = {}}).what,
-              What::refused);
+              Change::refused);
     EXPECT_EQ(decide({.min_nodes = {}, .max_nodes = 1, .max_restarts = {}}).sentence,
               "--min-nodes=2 is more than --max-nodes=1");
-    EXPECT_EQ(decide({.min_nodes = {}, .max_nodes = {}, .max_restarts = -1}).what, What::refused);
+    EXPECT_EQ(decide({.min_nodes = {}, .max_nodes = {}, .max_restarts = -1}).what, Change::refused);
     EXPECT_EQ(decide({.min_nodes = {}, .max_nodes = {}, .max_restarts = kMostRestarts + 1}).what,
-              What::refused);
+              Change::refused);
 }
 
 // Raised above the nodes that are here, MIN would end the job at the join timeout. Lowered, it
 // makes nothing worse, however many are here.
 TEST(LimitChange, RaisesMinOnlyToTheNodesThatAreHere) {
-    EXPECT_EQ(decide({3, 4, {}}).what, What::changes);
-    EXPECT_EQ(decide({4, 4, {}}).what, What::refused);
+    EXPECT_EQ(decide({3, 4, {}}).what, Change::changes);
+    EXPECT_EQ(decide({4, 4, {}}).what, Change::refused);
     const Limits hold = limits(4, 4, 3);
     const LimitsNow one_is_here{.hold = hold, .here = 1, .restarts_used = 0};
-    EXPECT_EQ(decide_limits({2, 4, {}}, one_is_here).what, What::changes);
-    EXPECT_EQ(decide_limits({4, 5, {}}, one_is_here).what, What::changes) << "MIN stays";
+    EXPECT_EQ(decide_limits({2, 4, {}}, one_is_here).what, Change::changes);
+    EXPECT_EQ(decide_limits({4, 5, {}}, one_is_here).what, Change::changes) << "MIN stays";
 }
 
 // An operator who has seen enough may say so.
 TEST(LimitChange, ABudgetMayBeUsedUp) {
     const LimitChange change = decide({.min_nodes = {}, .max_nodes = {}, .max_restarts = 1});
-    EXPECT_EQ(change.what, What::changes);
+    EXPECT_EQ(change.what, Change::changes);
     EXPECT_THAT(change.sentence, HasSubstr("the next failure of a worker ends the job"));
     EXPECT_EQ(decide({.min_nodes = {}, .max_nodes = {}, .max_restarts = 2}).sentence,
               "2 to 4 nodes, 1 of 2 restarts used");
@@ -72,7 +72,7 @@ TEST(LimitChange, ABudgetMayBeUsedUp) {
 TEST(LimitChange, ANumberReplacesAuto) {
     const Limits hold = limits(2, 4, kAutoRestarts);
     const LimitsNow now{.hold = hold, .here = 3, .restarts_used = 0};
-    EXPECT_EQ(decide_limits({{}, {}, 3}, now).what, What::changes);
+    EXPECT_EQ(decide_limits({{}, {}, 3}, now).what, Change::changes);
 }
 
 }  // namespace

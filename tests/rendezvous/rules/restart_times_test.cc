@@ -15,7 +15,7 @@ using enum RestartPhase;
 
 namespace {
 
-constexpr Generation g0{0}, g1{1}, g2{2};
+constexpr Generation kFirst{0}, kSecond{1}, kThird{2};
 
 Duration sum(const RestartTimes& times) {
     Duration all{};
@@ -43,10 +43,11 @@ std::vector<double> seconds(const RestartTimes& times) {
 // 10.5, 11.0 and 11.2. The next generation can be made at 11.5.
 RestartWatch failed() {
     RestartWatch watch;
-    watch.began(g0, at(1), {});
+    watch.began(kFirst, at(1), {});
     watch.ended(at(10), at(10.1));
-    watch.heard(node("a"), {g0, {{told, sec(0.3)}, {stopped, sec(0.1)}, {gone, sec(0)}}}, at(10.5));
-    watch.heard(node("b"), {g0, {{told, sec(0.8)}, {stopped, sec(0.3)}, {gone, sec(0.1)}}},
+    watch.heard(node("a"), {kFirst, {{told, sec(0.3)}, {stopped, sec(0.1)}, {gone, sec(0)}}},
+                at(10.5));
+    watch.heard(node("b"), {kFirst, {{told, sec(0.8)}, {stopped, sec(0.3)}, {gone, sec(0.1)}}},
                 at(11.3));
     return watch;
 }
@@ -66,7 +67,7 @@ TEST(RestartTimes, PhasesFollowEachOtherAndAddUp) {
     EXPECT_THAT(record.totals.causes, ElementsAre(1, 0, 0, 0, 0));
     EXPECT_EQ(sum(record.totals), sec(1.5));
     EXPECT_EQ(record.totals.longest_phase, stopped);
-    EXPECT_EQ(record.totals.longest_of, g1);
+    EXPECT_EQ(record.totals.longest_of, kSecond);
 }
 
 // The entry of generation 1 is written before its workers start. So the times of that start stand
@@ -74,10 +75,10 @@ TEST(RestartTimes, PhasesFollowEachOtherAndAddUp) {
 TEST(RestartTimes, TheStartStandsInTheNextEntry) {
     RestartWatch watch = failed();
     const RestartRecord first = watch.record(at(11.5), RestartCause::worker);
-    watch.began(g1, at(11.5), first.totals);
-    watch.heard(node("a"), {g1, {{started, sec(0.2)}, {contact, sec(0.1)}}}, at(12));
-    watch.heard(node("b"), {g1, {{started, sec(0)}}}, at(11.9));
-    watch.heard(node("a"), {g1, {{started, sec(1.1)}, {contact, sec(1)}, {progress, sec(0)}}},
+    watch.began(kSecond, at(11.5), first.totals);
+    watch.heard(node("a"), {kSecond, {{started, sec(0.2)}, {contact, sec(0.1)}}}, at(12));
+    watch.heard(node("b"), {kSecond, {{started, sec(0)}}}, at(11.9));
+    watch.heard(node("a"), {kSecond, {{started, sec(1.1)}, {contact, sec(1)}, {progress, sec(0)}}},
                 at(13));
     // The generation trains from 13 to 60. That time is no loss.
     watch.ended(at(60), at(60));
@@ -94,7 +95,7 @@ TEST(RestartTimes, TheStartStandsInTheNextEntry) {
 // so the earliest result is the most exact.
 TEST(RestartTimes, OfWhatIsHeardAgainTheEarliestCounts) {
     RestartWatch watch = failed();
-    watch.heard(node("b"), {g0, {{told, sec(0.8)}, {stopped, sec(0.3)}, {gone, sec(0.1)}}},
+    watch.heard(node("b"), {kFirst, {{told, sec(0.8)}, {stopped, sec(0.3)}, {gone, sec(0.1)}}},
                 at(11.45));
     EXPECT_THAT(seconds(watch.record(at(11.5), RestartCause::worker).times),
                 ElementsAre(0.1, 0.4, 0.5, 0.2, 0.3, 0, 0, 0));
@@ -104,9 +105,9 @@ TEST(RestartTimes, OfWhatIsHeardAgainTheEarliestCounts) {
 // that this leader does not know are ignored.
 TEST(RestartTimes, TheFirstStartIsNoLoss) {
     RestartWatch watch;
-    watch.began(g0, at(1), {});
-    watch.heard(node("a"), {g0, {{started, sec(0)}, {progress, sec(0)}}}, at(2));
-    watch.heard(node("a"), {g2, {{started, sec(0)}}}, at(9));
+    watch.began(kFirst, at(1), {});
+    watch.heard(node("a"), {kFirst, {{started, sec(0)}, {progress, sec(0)}}}, at(2));
+    watch.heard(node("a"), {kThird, {{started, sec(0)}}}, at(9));
     watch.ended(at(9), at(9));
     const RestartRecord record = watch.record(at(10), {});
     EXPECT_THAT(seconds(record.times), ElementsAre(0, 0, 0, 0, 0, 1, 0, 0));
@@ -121,7 +122,7 @@ TEST(RestartTimes, TheFirstStartIsNoLoss) {
 // that node take no time, and the wait until the next generation is counted as "met".
 TEST(RestartTimes, WhoSaysNothingIsWaitedForInMet) {
     RestartWatch watch;
-    watch.began(g0, at(1), {});
+    watch.began(kFirst, at(1), {});
     watch.ended(at(2), at(10));
     EXPECT_THAT(seconds(watch.record(at(12), RestartCause::worker).times),
                 ElementsAre(8, 0, 0, 0, 2, 0, 0, 0));
@@ -136,10 +137,10 @@ TEST(RestartTimes, ALeaderThatFollowsGoesOnWithTheSums) {
     before.took[0] = sec(5);
     before.longest = {sec(4), "c"};
     RestartWatch watch;
-    watch.began(g2, kNever, before);
-    watch.heard(node("a"), {g2, {{started, sec(30)}, {progress, sec(29)}}}, at(40));
+    watch.began(kThird, kNever, before);
+    watch.heard(node("a"), {kThird, {{started, sec(30)}, {progress, sec(29)}}}, at(40));
     watch.ended(at(50), at(50));
-    watch.heard(node("a"), {g2, {{told, sec(3)}, {stopped, sec(2)}, {gone, sec(2)}}}, at(51));
+    watch.heard(node("a"), {kThird, {{told, sec(3)}, {stopped, sec(2)}, {gone, sec(2)}}}, at(51));
     const RestartRecord record = watch.record(at(52), RestartCause::worker);
     EXPECT_THAT(seconds(record.times), ElementsAre(2, 0, 0, 0, 2, 0, 0, 1));
     EXPECT_EQ(record.totals.restarts, 3);

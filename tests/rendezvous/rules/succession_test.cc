@@ -14,7 +14,7 @@ using namespace ddprun::test;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr Duration kLease = std::chrono::seconds{10};
+constexpr Duration kSuccessionLease = std::chrono::seconds{10};
 
 // A node that can be called. Any port will do, but 0 means that nobody can call it.
 Peer peer(const std::string& name) { return {node(name), "at " + name, 1}; }
@@ -37,7 +37,7 @@ Caller caller(const std::string& self) {
 // refuses at 100.1, and b is next in the order: it leads.
 TEST(Caller, CallsTheLastLeaderAndLeadsWhenItsTurnComes) {
     Caller b = caller("b");
-    Caller::Call call = b.begin(at(100), kLease, true);
+    Caller::Call call = b.begin(at(100), kSuccessionLease, true);
     EXPECT_EQ(call.peer, peer("a"));
     EXPECT_EQ(call.until, at(101.5));
     EXPECT_FALSE(call.lead);
@@ -50,7 +50,7 @@ TEST(Caller, CallsTheLastLeaderAndLeadsWhenItsTurnComes) {
 // would have to decide between them.
 TEST(Caller, CallsWhoStandsBeforeItFirst) {
     Caller c = caller("c");
-    c.begin(at(100), kLease, true);
+    c.begin(at(100), kSuccessionLease, true);
     EXPECT_EQ(c.next(at(100.1)).peer, peer("b"));
     EXPECT_TRUE(c.next(at(100.2)).lead);
 }
@@ -60,7 +60,7 @@ TEST(Caller, CallsWhoStandsBeforeItFirst) {
 TEST(Caller, BeginsAtTheStartOfTheOrderAfterALaterLeader) {
     Caller b = caller("b");
     b.led_by(peer("c"));
-    EXPECT_EQ(b.begin(at(100), kLease, true).peer, peer("c"));
+    EXPECT_EQ(b.begin(at(100), kSuccessionLease, true).peer, peer("c"));
     EXPECT_EQ(b.next(at(101)).peer, peer("a"));
     EXPECT_TRUE(b.next(at(102)).lead);
 }
@@ -70,7 +70,7 @@ TEST(Caller, BeginsAtTheStartOfTheOrderAfterALaterLeader) {
 // refused calls does not become a busy loop.
 TEST(Caller, LeadsOnlyIfItMay) {
     Caller b = caller("b");
-    b.begin(at(100), kLease, false);
+    b.begin(at(100), kSuccessionLease, false);
     // The order is a, b, c. b's own turn is left out.
     EXPECT_EQ(b.next(at(100.1)).peer, peer("c"));
     const Caller::Call call = b.next(at(100.2));
@@ -83,7 +83,7 @@ TEST(Caller, LeadsOnlyIfItMay) {
 // that all nodes are given.
 TEST(Caller, AloneAndNotAllowedCallsTheEndpoint) {
     Caller a(node("a"));
-    Caller::Call call = a.begin(at(100), kLease, false);
+    Caller::Call call = a.begin(at(100), kSuccessionLease, false);
     EXPECT_EQ(call.peer, Peer{});
     EXPECT_EQ(call.from, at(100.2));
     call = a.next(at(100.3));
@@ -95,7 +95,7 @@ TEST(Caller, AloneAndNotAllowedCallsTheEndpoint) {
 // is over. If c went on at once, it would lead beside b.
 TEST(Caller, WaitsForOneThatIsNotYetTheLeader) {
     Caller c = caller("c");
-    c.begin(at(100), kLease, true);
+    c.begin(at(100), kSuccessionLease, true);
     c.next(at(100.1));
     EXPECT_EQ(c.elsewhere(at(100.2), {}).peer, peer("b"));
     EXPECT_EQ(c.elsewhere(at(100.4), {}).from, at(100.6));
@@ -106,7 +106,7 @@ TEST(Caller, WaitsForOneThatIsNotYetTheLeader) {
 // leaders change. After four pointers the next node of the order is called.
 TEST(Caller, FollowsPointersButNotForEver) {
     Caller c = caller("c");
-    c.begin(at(100), kLease, true);
+    c.begin(at(100), kSuccessionLease, true);
     for (int i = 0; i < Caller::kMostPointers; ++i)
         EXPECT_EQ(c.elsewhere(at(100), {"10.0.0.9", 7, {}}).peer.address, "10.0.0.9");
     EXPECT_EQ(c.elsewhere(at(100), {"10.0.0.9", 7, {}}).peer, peer("b"));
@@ -116,11 +116,11 @@ TEST(Caller, FollowsPointersButNotForEver) {
 // from leading for 30 s. Otherwise a would lead again at once, with the same silent ledger.
 TEST(Caller, RestsAfterItWasToldTo) {
     Caller a = caller("a");
-    a.begin(at(100), kLease, true);
+    a.begin(at(100), kSuccessionLease, true);
     a.elsewhere(at(100), {"at b", 1, sec(30)});
     EXPECT_FALSE(a.next(at(101)).lead);
-    EXPECT_FALSE(a.begin(at(129), kLease, true).lead) << "it rests still";
-    EXPECT_TRUE(a.begin(at(131), kLease, true).lead);
+    EXPECT_FALSE(a.begin(at(129), kSuccessionLease, true).lead) << "it rests still";
+    EXPECT_TRUE(a.begin(at(131), kSuccessionLease, true).lead);
 }
 
 // c has rank 0 and a has rank 1, so they come first. a stands in the other list as well, and is
@@ -161,9 +161,9 @@ TEST(Order, NamesTheFirstOfManyAndSomeOfTheRest) {
 // A dormant service sends a caller to the leader that its own node heard within 0.5 L = 5 s. A
 // leader that it heard earlier may be the one that the caller has just lost.
 TEST(DormantAnswer, NamesTheLeaderThatWasHeardLately) {
-    EXPECT_EQ(dormant_answer(peer("a"), at(100), at(104.9), kLease).address, "at a");
-    EXPECT_EQ(dormant_answer(peer("a"), at(100), at(105), kLease), Elsewhere{});
-    EXPECT_EQ(dormant_answer({}, kLongAgo, at(105), kLease), Elsewhere{});
+    EXPECT_EQ(dormant_answer(peer("a"), at(100), at(104.9), kSuccessionLease).address, "at a");
+    EXPECT_EQ(dormant_answer(peer("a"), at(100), at(105), kSuccessionLease), Elsewhere{});
+    EXPECT_EQ(dormant_answer({}, kLongAgo, at(105), kSuccessionLease), Elsewhere{});
 }
 
 // Two leaders may be active after a split. If none yields, their nodes stay divided. A leader that

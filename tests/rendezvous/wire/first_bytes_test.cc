@@ -19,40 +19,41 @@ std::string hello_bytes() {
 }
 // The number of bytes that are needed; 0: the caller is known.
 std::size_t asked(std::string_view bytes) {
-    const Opening opening = judge_opening(bytes);
+    const FirstBytes opening = judge_first_bytes(bytes);
     const auto* more = std::get_if<NeedsMore>(&opening);
     return more ? more->bytes : 0;
 }
 // What is wrong with a stranger; empty: it is none.
 std::string wrong(std::string_view bytes) {
-    const Opening opening = judge_opening(bytes);
+    const FirstBytes opening = judge_first_bytes(bytes);
     const auto* stranger = std::get_if<Stranger>(&opening);
     return stranger ? stranger->sentence : "";
 }
 
 // A node is known by its whole Hello, however the network cuts it, and never before.
-TEST(Opening, KnowsANodeByItsHello) {
+TEST(FirstBytes, KnowsANodeByItsHello) {
     const std::string bytes = hello_bytes();
     for (std::size_t size = 0; size < bytes.size(); ++size) {
         EXPECT_GT(asked(bytes.substr(0, size)), size) << "else it would be asked again at once";
         EXPECT_LE(asked(bytes.substr(0, size)), bytes.size()) << "else it would wait for ever";
     }
-    const Opening opening = judge_opening(bytes + "and what follows");
+    const FirstBytes opening = judge_first_bytes(bytes + "and what follows");
     ASSERT_TRUE(std::holds_alternative<AgentLink>(opening));
     EXPECT_EQ(ToLeader(std::get<AgentLink>(opening).hello), examples_to_leader().front());
 }
 
 // He asks for a run of ddprun-rendezvous, or for the only one there is.
-TEST(Opening, KnowsAnOperator) {
+TEST(FirstBytes, KnowsAnOperator) {
     const Operate who{{"8812", {"alice@login1", Incarnation{7}}, "0.1.0"}};
-    const Opening opening = judge_opening(std::string(kPreface) + frame(encode(ToLeader(who))));
+    const FirstBytes opening =
+        judge_first_bytes(std::string(kPreface) + frame(encode(ToLeader(who))));
     ASSERT_TRUE(std::holds_alternative<AgentLink>(opening));
     EXPECT_EQ(std::get<AgentLink>(opening).hello, who.as);
 }
 
 // The bytes are those that each version of PyTorch sends first: 1.13 to 2.1 one of their requests,
 // later versions VALIDATE. A script must work with whatever PyTorch it brings.
-TEST(Opening, KnowsTheClientsOfPyTorchsStore) {
+TEST(FirstBytes, KnowsTheClientsOfPyTorchsStore) {
     using namespace std::string_view_literals;
     for (const std::string_view first :
          {"\x03\x05\0\0\0\0\0\0\0init/"sv,                 // 1.13, 2.0, 2.1: ADD
@@ -61,12 +62,12 @@ TEST(Opening, KnowsTheClientsOfPyTorchsStore) {
           "\0\xce\xf7\x85\x3c"sv,                          // VALIDATE
           "\0\xce\xf7\x85\x3c\x0d\x34\x12\0\0"sv,          // 2.5 and later: and PING
           "\x12\x01\0\0\0\0\0\0\0b\x02\0\0\0\0\0\0\0"sv})  // the highest code there is
-        EXPECT_TRUE(std::holds_alternative<C10d>(judge_opening(first)));
+        EXPECT_TRUE(std::holds_alternative<C10d>(judge_first_bytes(first)));
 }
 
 // A wrong caller gets a line in the log, and the user has to find the program by it. Control
 // characters are shown as numbers, since a stranger must not write to the user's terminal.
-TEST(Opening, SaysWhatIsWrongWithAStranger) {
+TEST(FirstBytes, SaysWhatIsWrongWithAStranger) {
     using namespace std::string_view_literals;
     EXPECT_EQ(wrong("GET /metrics HTTP/1.1\r\n"),
               "begins with \"GET /metrics HTT\", which is none of ours");
