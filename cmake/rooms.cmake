@@ -7,6 +7,7 @@
 #     USES base rendezvous/model   the rooms whose headers it may include: tests/rooms.cmake looks
 #     LINKS …                      other libraries that its headers need
 #     PRIVATE …                    other libraries that its sources need
+#     ALONE …                      those of the sources that must not come into a program with the others
 #     QUICK)                       what runs for each line, message or start: compiled for speed
 #
 # The launcher is one file that people copy: its rooms are compiled for size where speed does not show. The trainer's
@@ -14,18 +15,21 @@
 #
 # A room can use only rooms that exist already, so there is no circle.
 function(ddprun_room path)
-  cmake_parse_arguments(ROOM "QUICK" "" "PURE;SHELL;USES;LINKS;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ROOM "QUICK" "" "PURE;SHELL;USES;LINKS;PRIVATE;ALONE" ${ARGN})
   if(ROOM_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "room ${path}: ${ROOM_UNPARSED_ARGUMENTS} is neither PURE, SHELL, USES, LINKS, PRIVATE nor QUICK")
+    message(FATAL_ERROR "room ${path}: ${ROOM_UNPARSED_ARGUMENTS} is neither PURE, SHELL, USES, LINKS, PRIVATE, ALONE nor QUICK")
   endif()
   set(folder ${PROJECT_SOURCE_DIR}/${path})
   list(TRANSFORM ROOM_PURE PREPEND ${folder}/)
   list(TRANSFORM ROOM_SHELL PREPEND ${folder}/)
+  list(TRANSFORM ROOM_ALONE PREPEND ${folder}/)
   ddprun_room_target(target ${path})
   set(sources ${ROOM_PURE} ${ROOM_SHELL})
   list(FILTER sources INCLUDE REGEX "\\.cc$")
   if(sources)
     add_library(${target} STATIC ${ROOM_PURE} ${ROOM_SHELL})
+    list(REMOVE_ITEM sources ${ROOM_ALONE})
+    ddprun_units(${target} ${sources})
     set(visible PUBLIC)
     if(NOT ROOM_QUICK AND NOT path MATCHES "^trainer/")
       ddprun_for_size(${target})
@@ -50,6 +54,39 @@ function(ddprun_room path)
   set_property(GLOBAL APPEND PROPERTY DDPRUN_PURE_FILES ${ROOM_PURE})
 endfunction()
 
+# Compiles these sources of a library as one unit, or as several where they have more than 100 kB: two cores then have
+# something to do for each room. What is seldom used (seldom_used.cmake) is a unit that the linker finds by its name.
+# A name belongs to one file of it: tests/one_name.py looks.
+function(ddprun_units target)
+  set(unit 0)
+  set(bytes 0)
+  set(files "")
+  foreach(source ${ARGN})
+    cmake_path(ABSOLUTE_PATH source)
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE file)
+    list(APPEND files ${file})
+    cmake_path(GET source STEM name)
+    ddprun_is_seldom_used(seldom ${target} ${name})
+    if(seldom)
+      set(group seldom)
+    else()
+      file(SIZE ${source} size)
+      math(EXPR bytes "${bytes} + ${size}")
+      if(bytes GREATER 100000)
+        math(EXPR unit "${unit} + 1")
+        set(bytes ${size})
+      endif()
+      set(group ${unit})
+    endif()
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
+  endforeach()
+  if(files)
+    list(JOIN files "," files)
+    set_property(GLOBAL APPEND PROPERTY DDPRUN_UNITS "${target}=${files}")
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ${DDPRUN_UNITY} UNITY_BUILD_MODE GROUP)
+  endif()
+endfunction()
+
 # Compiles a library for size in a release.
 function(ddprun_for_size target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
@@ -64,6 +101,7 @@ endfunction()
 # A library that is pure, of a room with several.
 function(ddprun_pure_library name)
   add_library(${name} STATIC ${ARGN})
+  ddprun_units(${name} ${ARGN})
   list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   set_property(GLOBAL APPEND PROPERTY DDPRUN_PURE_FILES ${ARGN})
 endfunction()

@@ -14,6 +14,7 @@ set(DDPRUN_SELDOM_USED
   libddprun_agent_stacks.a:python_* libddprun_agent_stacks.a:elf_*
   libddprun_launcher_in_slurm.a:headless* libddprun_launcher_job.a:job_config*
   libddprun_launcher_job.a:mpi_library* libddprun_launcher_job.a:program_check*
+  libddprun_*.a:unity_seldom*  # the same in a build of rooms
   # From main() to the start of the loop, and the way out.
   launcher/*/main.cc.o libc.a:libc-start*
   # Extensions of messages, which ours have none of.
@@ -31,6 +32,19 @@ set(DDPRUN_SELDOM_USED
   libc.a:nscd_* libc.a:nss_* libc.a:files-* libc.a:sgets* libc.a:fgetgr* libc.a:fgetpw* libc.a:dl-load*
   libc.a:dl-reloc* libc.a:dl-open* libc.a:dl-close* libc.a:dl-deps* libc.a:dl-lookup* libc.a:dl-version*
   libc.a:dl-cache* libc.a:dl-profile* libc.a:dl-trampoline*)
+
+# Whether a source of a library is among it, by its name without an ending.
+function(ddprun_is_seldom_used result library name)
+  set(${result} FALSE PARENT_SCOPE)
+  foreach(entry ${DDPRUN_SELDOM_USED})
+    if(entry MATCHES "^lib${library}\\.a:(.+)$")
+      string(REPLACE "*" ".*" pattern ${CMAKE_MATCH_1})
+      if(name MATCHES "^${pattern}$")
+        set(${result} TRUE PARENT_SCOPE)
+      endif()
+    endif()
+  endforeach()
+endfunction()
 
 # The linker script with these places. GNU ld adds it to its own.
 #
