@@ -4,6 +4,9 @@
 #   tests/run.sh              everything that fits a normal run
 #   tests/run.sh --long       more seeds of the simulator, and what else takes longer
 #   tests/run.sh --sanitize   core and shell tests under asan and ubsan, shell tests under tsan
+#   tests/run.sh --changed [BASE]
+#                             builds and runs what a change since BASE (main, where this branch left it) touches, and
+#                             prints what it leaves out and why (tests/changed/touched.py)
 #
 # Without root, Slurm or torch the tests that need them are skipped with a reason. With CI=true nothing may be skipped
 # (but tests of a GPU, for there is none), warnings are errors, and the current PyTorch is installed with pip for its
@@ -15,8 +18,8 @@ source tests/support/torch_venv.sh
 
 mode=${1:-}
 case $mode in
-    '' | --long | --sanitize) ;;
-    *) sed -n '2,10p' "${BASH_SOURCE[0]}" | sed 's/^# \{0,1\}//' >&2; exit 2 ;;
+    '' | --long | --sanitize | --changed) ;;
+    *) sed -n '2,13p' "${BASH_SOURCE[0]}" | sed 's/^# \{0,1\}//' >&2; exit 2 ;;
 esac
 ci=${CI:-false}
 [[ $ci == true ]] && werror=ON || werror=OFF
@@ -107,12 +110,31 @@ install_auditwheel() {
     /usr/bin/python3 -m venv "$venv" && "$venv/bin/pip" install --quiet auditwheel
 }
 
+# Builds and runs what differs from a commit, with what is not committed yet: commit.
+changed() {
+    local since files selected programs
+    since=$(git merge-base "${1:-main}" HEAD) ||
+        { echo "--changed: HEAD has no commit in common with ${1:-main}; name another BASE" >&2; return 2; }
+    mapfile -t files < <({ git diff --name-only "$since" && git ls-files --others --exclude-standard; } | sort -u)
+    echo "changed since $(git rev-parse --short "$since"): ${files[*]:-nothing}"
+    configure release || return
+    selected=$(python3 tests/changed/touched.py build "${files[@]}") || return
+    [[ -n $selected ]] || return 0
+    mapfile -t programs < <(sed -n 's/^build //p' <<<"$selected")
+    ((${#programs[@]} == 0)) || cmake --build --preset release --target "${programs[@]}" || return
+    check build env -- -LE long -R "^($(sed -n 's/^test //p' <<<"$selected" | paste -sd '|'))\$"
+}
+
 logs=$(mktemp -d)
 leave_out=(-LE long) # options of ctest
 torch="" # process that installs it
 trap 'rm -rf "$logs"; [[ -z $torch ]] || kill "$torch" 2>/dev/null || true' EXIT
 if [[ $mode == --sanitize ]]; then
     sanitize
+    exit
+fi
+if [[ $mode == --changed ]]; then
+    changed "${2:-}"
     exit
 fi
 configure release
