@@ -11,6 +11,7 @@ expect_code 0
 (($(grep -c 'generation 0: sum 10' "$work/run.out") == 4)) || fail "not all four ranks have the sum"
 expect_nothing_left 5
 
+with_fork_server
 say "one rank crashes, and all four meet again in an empty store"
 run 100 --standalone --nproc-per-node=4 --max-restarts=1 "$e2e/all_reduce.py" --crash-once
 expect_code 0

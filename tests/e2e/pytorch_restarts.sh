@@ -3,6 +3,7 @@
 # and no meeting hangs or fails. Argument: debian or current.
 source "$(dirname "${BASH_SOURCE[0]}")/pytorch_common.sh"
 need_built ddprun
+with_fork_server
 restarts=5
 [[ -z ${DDPRUN_LONG:-} ]] || restarts=100
 
@@ -16,6 +17,7 @@ for ((generation = 0; generation <= restarts; ++generation)); do
 done
 expect_nothing_left 5
 
+export PET_WARM=off
 # A script that reports nothing: it meets, and dies in its first generation, in each one, or before it has met.
 cat >"$work/script.py" <<'END'
 import os, sys, time
