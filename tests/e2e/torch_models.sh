@@ -10,7 +10,10 @@ examples=$root/examples/python
 train() { # name, workers, program or script, options…
     local name=$1 workers=$2 kind=--no-python; shift 2
     [[ $1 != *.py ]] || kind=--python=$python
-    run 200 --standalone --no-label --max-restarts=1 "$kind" --nproc-per-node="$workers" "$@"
+    for _ in 1 2 3; do
+        run 200 --standalone --no-label --max-restarts=1 "$kind" --nproc-per-node="$workers" "$@"
+        aborted_at_exit "$work/run.err" || break
+    done
     cp "$work/run.out" "$work/$name.out"
     expect_code 0
 }
