@@ -2,7 +2,7 @@
 
 Trains with small steps, and from step 20 on the rank (default 1) does what KIND says. A pause ends after
 SECONDS_OF_PAUSE (default 25); then the training goes on for 90 steps, 18 seconds. STEPS and STEP change how many steps
-come before, and the seconds between them.
+come before, and the seconds between them; MORE_STEPS how many come after.
 """
 import os
 import sys
@@ -33,7 +33,7 @@ def train():
         return getattr(plants_of_all, kind)(rank, odd, step)
     if rank == odd and kind != "none":
         (getattr(plants_of_one, kind, None) or getattr(plants_of_pauses, kind))()
-    for i in range(90):
+    for i in range(int(os.environ.get("MORE_STEPS", "90"))):
         step()
         time.sleep(0.2)
 
