@@ -63,7 +63,7 @@ if may_look "${pid[one]}"; then
         [[ $found == none ]] || fail "the secret in the memory of the keeper of $name: $found"
     done
 fi
-node late 1 "$at" --secret-file="$work/theirs" --join-timeout=10 "${worker[@]}"
+node late 1 "$at" --secret-file="$work/theirs" --join-timeout=3 "${worker[@]}"
 join late 20
 expect_code 69
 touch "$work/go"
