@@ -2,8 +2,9 @@
 # The main scenario on this machine, without Slurm. Four workers train, one of them crashes on purpose, and all resume
 # from the last snapshot. The script compares the result, bit for bit, with the result of an undisturbed run.
 # With --pytorch the training is examples/python/ddp_resume.py, a PyTorch script to copy, with two workers.
-# It installs and builds what is missing, so a second run takes only seconds. It needs Debian 12, and the network only
-# if something is missing.
+# It installs and builds what is missing, so a second run takes only seconds. A ddprun that is on the PATH (of a package
+# or a wheel) is not built; --pytorch builds nothing else. A build needs Debian 12, and the network only if a package is
+# missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source tests/support/packages.sh
@@ -28,17 +29,34 @@ else
     program=train workers=4 steps=200 crash_at=130 crash_rank=2
 fi
 
-install_packages "${BUILD_PACKAGES[@]}"
-[[ -f build/build.ninja ]] || cmake --preset release -DDDPRUN_TESTS=OFF
-if [[ $program == train ]]; then cmake --build build --target ddprun train; else cmake --build build --target ddprun; fi
+# What is played: the ddprun of this folder's build, where there is one, else that of the PATH, else one is built.
+ddprun=build/bin/ddprun
+if [[ ! -e build/build.ninja ]] && command -v ddprun >/dev/null; then ddprun=$(command -v ddprun); fi
+targets=()
+[[ $ddprun != build/bin/ddprun ]] || targets+=(ddprun)
+[[ $program != train ]] || targets+=(train)
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# Builds with a word on how long it takes. A step has some two seconds of processor time.
+build() {
+    local steps seconds
+    steps=$(ninja -C build -n "$@" | grep -c '^\[' || true)
+    seconds=$((steps * 2 / $(nproc)))
+    ((seconds < 20)) || echo "building $*: $steps steps, some $((seconds / 60 + 1)) minutes with $(nproc) processors"
+    NINJA_STATUS='[%f of %t, %e s] ' cmake --build build --target "$@"
+}
+if ((${#targets[@]})); then
+    install_packages "${BUILD_PACKAGES[@]}"
+    [[ -e build/build.ninja ]] || cmake --preset release -DDDPRUN_TESTS=OFF
+    build "${targets[@]}"
+fi
+echo "ddprun is $ddprun: $("$ddprun" --version)"
 
 # Runs one job. $1: the name of its log and snapshot; the rest: more options of the program.
 job() {
     local name=$1; shift
-    local command=(build/bin/ddprun --standalone --nproc-per-node="$workers")
+    local command=("$ddprun" --standalone --nproc-per-node="$workers")
     if [[ $program == train ]]; then
         command+=(build/bin/train --steps "$steps" --snapshot-every 50 --snapshot-dir "$work/$name" "$@")
     else
