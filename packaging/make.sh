@@ -3,8 +3,9 @@
 #
 #   packaging/make.sh [BUILD [TO]]     # default: build, build/packages; prints the paths of the packages
 #
-# The programs of BUILD (static: DDPRUN_STATIC=ON) are taken as they are, so nothing is compiled here. The same programs
-# give the same bytes: times are that of the commit (or SOURCE_DATE_EPOCH), names are sorted, owners are root.
+# Without BUILD the programs are built first, and what a build needs is installed (Debian 12). The programs of BUILD
+# (static: DDPRUN_STATIC=ON) are taken as they are. The same programs give the same bytes: times are that of the commit
+# (or SOURCE_DATE_EPOCH), names are sorted, owners are root.
 #
 # All of them have: the three programs, manual pages, completions for bash, zsh and fish, the templates of batch scripts
 # and an environment module. The wheel has programs, manual pages and the module `ddprun`.
@@ -14,6 +15,15 @@ build=${1:-$root/build} to=${2:-${1:-$root/build}/packages}
 programs=(ddprun ddpctl ddprun-rendezvous)
 
 fail() { echo "packaging/make.sh: $*" >&2; exit 1; }
+if (($# == 0)); then
+    # shellcheck source=tests/support/packages.sh
+    source "$root/tests/support/packages.sh"
+    [[ -e $root/build/build.ninja ]] || {
+        install_packages "${BUILD_PACKAGES[@]}" "${PACKAGING_PACKAGES[@]}"
+        (cd "$root" && cmake --preset release -DDDPRUN_TESTS=OFF)
+    } >&2
+    cmake --build "$root/build" --target "${programs[@]}" >&2
+fi
 for tool in strip readelf dpkg-deb python3 tar gzip; do
     command -v "$tool" >/dev/null || fail "$tool is not installed; on Debian: apt-get install binutils dpkg python3"
 done
