@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/system/boot_clock.h"
+#include "rendezvous/store/door/held_back_end.h"
 
 namespace ddprun::store {
 namespace asio = boost::asio;
@@ -41,7 +42,8 @@ Server::Server(Acceptors acceptors, ServerOptions options)
           [this](tcp::socket socket, const tcp::endpoint& peer) {
               admit(std::move(socket), peer);
           }) {
-    for (tcp::acceptor& acceptor : acceptors)
+    for (tcp::acceptor& acceptor : acceptors) {
+        if (door_.asks_users()) hold_back_end(acceptor.native_handle());
         accept_loops_.emplace_back(
             std::move(acceptor),
             [this](tcp::socket socket, const tcp::endpoint& peer) {
@@ -50,6 +52,7 @@ Server::Server(Acceptors acceptors, ServerOptions options)
             [this](const std::string& why) {
                 log("the store cannot take connections now, workers wait: " + why);
             });
+    }
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
     descriptors_ = limit.rlim_cur;

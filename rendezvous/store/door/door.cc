@@ -3,12 +3,15 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "base/count_text.h"
 #include "base/system/boot_clock.h"
+#include "rendezvous/store/door/held_back_end.h"
 
 namespace ddprun::store {
 namespace asio = boost::asio;
@@ -50,7 +53,10 @@ std::string name_of(const asio::ip::tcp::endpoint& peer) {
 Door::Door(const asio::any_io_executor& loop, WhoMayEnter who, Log log, Admit admit)
     : who_(std::move(who)),
       log_(std::move(log)),
-      admit_(std::move(admit)),
+      admit_([admit = std::move(admit)](tcp::socket socket, const tcp::endpoint& peer) {
+          let_end(socket.native_handle());
+          admit(std::move(socket), peer);
+      }),
       questions_(who_.members.size(), who_.patience),
       timer_(loop) {
     for (std::size_t i = 0; i < who_.members.size(); ++i)
@@ -81,17 +87,17 @@ void Door::take(tcp::socket socket, const tcp::endpoint& peer) {
     if (!users_) return admit_(std::move(socket), peer);
     // An address says little within this host, where other users have it, too.
     if (!users_->is_here(address)) return hold(std::move(socket), peer, ours, members->second);
-    if (is_of_user(peer, ours)) admit(std::move(socket), peer);
+    if (is_of_user(socket, peer, ours)) admit(std::move(socket), peer);
 }
 
 // Always after the answer whose it is: else another user's could have been aborted, and its port
 // taken by ours, between the two.
 void Door::admit(tcp::socket socket, const tcp::endpoint& peer) {
     if (is_connection(socket)) return admit_(std::move(socket), peer);
-    say_ended(peer);
+    say_ended(socket, peer);
 }
 
-bool Door::is_of_user(const tcp::endpoint& peer, const tcp::endpoint& ours) {
+bool Door::is_of_user(tcp::socket& socket, const tcp::endpoint& peer, const tcp::endpoint& ours) {
     const SocketOwner owner = users_->owner(peer, ours);
     switch (owner.whose) {
         case Whose::ours:
@@ -107,7 +113,7 @@ bool Door::is_of_user(const tcp::endpoint& peer, const tcp::endpoint& ours) {
             return false;
         case Whose::gone:
         case Whose::not_here:
-            say_ended(peer);
+            say_ended(socket, peer);
             return false;
         case Whose::failed:
             if (!std::exchange(failed_here_, true))
@@ -172,20 +178,28 @@ void Door::carry_out(const OwnerQuestions::Admit& admit) {
     this->admit(std::move(held.socket), held.peer);
 }
 
-// What it has sent is lost, so somebody may wait for it.
-void Door::say_ended(const tcp::endpoint& peer) {
-    if (!std::exchange(ended_, true))
-        log_("the store did not serve the connection of " + name_of(peer) +
-             ", which had ended before its host said whose it was; a client has to wait for an "
-             "answer before it ends; further ones are not logged; --store-allow=" +
-             plain_address(peer.address()).to_string() + " serves them");
+// Another process may wait for what is lost. A connection on which nothing came, such as that of a
+// port scan, loses nothing.
+void Door::say_ended(tcp::socket& socket, const tcp::endpoint& peer) {
+    int bytes = 0;
+    if (::ioctl(socket.native_handle(), FIONREAD, &bytes) != 0 || bytes <= 0) return;
+    const LineLimit::Said line = ended_.say(boot_now());
+    if (!line.allowed) return;
+    log_("the store did not serve the connection of " + name_of(peer) +
+         ", which had ended before its host said whose it was: the " + count_text(bytes, "byte") +
+         " that it had sent are lost" +
+         (line.unsaid > 0 ? " (and those of " + count_text(line.unsaid, "connection") +
+                                " before it that are not logged)"
+                          : "") +
+         "; a client has to wait for an answer before it ends; --store-allow=" +
+         plain_address(peer.address()).to_string() + " serves it");
 }
 
 void Door::carry_out(const OwnerQuestions::Close& close) {
     using Why = OwnerQuestions::Why;
-    const Held held = std::move(held_.extract(close.connection).mapped());
+    Held held = std::move(held_.extract(close.connection).mapped());
     const std::string& node = who_.members[close.member].name;
-    if (close.why == Why::gone) return say_ended(held.peer);
+    if (close.why == Why::gone) return say_ended(held.socket, held.peer);
     if (close.why == Why::other_user) return refuse_user(held.peer, "node " + node, close.user);
     if (!closed_for_.emplace(close.member, close.why).second) return;
     std::string why = "node " + node + " has not said within " + to_text(who_.patience) +

@@ -9,11 +9,12 @@
 //
 // A connection that has been aborted when the answer comes is closed: its port may have a new
 // owner, and the answer may be about that one. While our end is there, nobody else can connect from
-// the same port.
+// the same port. One that its client has ended in order is held back (held_back_end.h), so that
+// what it has sent counts where its kernel still knows whose it was.
 //
 // What is said, once each: refused addresses and users, and for each member that it does not
-// answer, cannot answer, has too many connections, or does not find those of its own host. Thread:
-// the store's.
+// answer, cannot answer, has too many connections, or does not find those of its own host. Each
+// connection of which bytes are lost is said, up to ten in ten seconds. Thread: the store's.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -28,6 +29,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/line_limit.h"
 #include "base/time.h"
 #include "rendezvous/store/door/network.h"
 #include "rendezvous/store/door/owner_questions.h"
@@ -77,6 +79,7 @@ class Door {
 
     void take(tcp::socket socket, const tcp::endpoint& peer);
     void owners_said(const OwnersSaid& said);
+    bool asks_users() const { return users_.has_value(); }
     std::size_t waiting() const { return held_.size(); }
     void close();  // closes those that wait; an answer does nothing any more
 
@@ -87,7 +90,7 @@ class Door {
         tcp::endpoint ours;
     };
 
-    bool is_of_user(const tcp::endpoint& peer, const tcp::endpoint& ours);
+    bool is_of_user(tcp::socket& socket, const tcp::endpoint& peer, const tcp::endpoint& ours);
     void hold(tcp::socket socket, const tcp::endpoint& peer, const tcp::endpoint& ours,
               std::vector<OwnerQuestions::Member> members);
     void perform();
@@ -95,7 +98,7 @@ class Door {
     void carry_out(const OwnerQuestions::Admit& admit);
     void carry_out(const OwnerQuestions::Close& close);
     void admit(tcp::socket socket, const tcp::endpoint& peer);
-    void say_ended(const tcp::endpoint& peer);
+    void say_ended(tcp::socket& socket, const tcp::endpoint& peer);
     void arm();
     void refuse_user(const tcp::endpoint& peer, const std::string& host, std::uint32_t user);
 
@@ -115,7 +118,8 @@ class Door {
     std::set<std::pair<std::string, std::uint32_t>> refused_users_;  // host, user
     std::set<std::pair<OwnerQuestions::Member, OwnerQuestions::Why>> closed_for_;
     std::set<OwnerQuestions::Member> not_found_by_;
-    bool cannot_ask_ = false, failed_here_ = false, ended_ = false;
+    bool cannot_ask_ = false, failed_here_ = false;
+    LineLimit ended_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // until close()
 };
 

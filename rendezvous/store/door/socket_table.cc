@@ -17,6 +17,9 @@ namespace {
 
 namespace ip = boost::asio::ip;
 
+// Whom the kernel names for a user that has no number in the namespace of who asks.
+constexpr std::uint32_t kUnknownUser = 65534;
+
 // As the kernel prints it: the address as words of this host in hexadecimal, a colon, the port.
 std::string as_in_table(const ip::tcp::endpoint& endpoint, bool as_v6) {
     const ip::address address = plain_address(endpoint.address());
@@ -59,7 +62,9 @@ std::optional<FoundSocket> socket_in(const std::string& line) {
 SocketOwner owner_of(const FoundSocket& socket, std::uint32_t user) {
     if (socket.state == TCP_LISTEN || socket.state == TCP_SYN_SENT || socket.state == TCP_SYN_RECV)
         return {Whose::not_here, 0};
-    if (socket.inode == 0 || socket.state == TCP_CLOSE) return {Whose::gone, 0};
+    const bool closed = socket.inode == 0;
+    const bool has_user = socket.uid != 0 && socket.uid != kUnknownUser;
+    if (socket.state == TCP_CLOSE || (closed && !has_user)) return {Whose::gone, 0};
     if (socket.uid == user || socket.uid == 0) return {Whose::ours, 0};
     return {Whose::other, socket.uid};
 }

@@ -22,10 +22,11 @@ struct FoundSocket {
     int state = 0;  // as in netinet/tcp.h
 };
 
-// Only the owner of an open socket counts. The kernel gives an end that its process has closed to
-// user 0, and what such a process has sent can still be read from our end: everybody could write as
-// root that way. A socket that listens, or is about to connect, is not the connection: the store
-// has accepted that one. `user`: whose sockets are ours, besides root's.
+// The kernel gives an end that its process has closed to user 0 (since Linux 6.17 it keeps the user
+// until the other side has confirmed the end), and what such a process has sent can still be read
+// from our end. If root counted there, everybody could write as root. A socket that listens, or is
+// about to connect, is not the connection: the store has accepted that one. `user`: whose sockets
+// are ours, besides root's.
 SocketOwner owner_of(const FoundSocket& socket, std::uint32_t user);
 
 // The bytes of an address in the order of the network; IPv4 has four.

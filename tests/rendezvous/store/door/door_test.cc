@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/asio/read.hpp>
@@ -17,6 +18,7 @@
 #include <deque>
 #include <future>
 
+#include "rendezvous/store/door/held_back_end.h"
 #include "tests/rendezvous/store/loopback.h"
 
 namespace ddprun::store {
@@ -104,17 +106,18 @@ class OtherHost {
 
 class StoreDoor : public testing::Test {
   protected:
+    static constexpr uid_t kWorker = 12345;
     void SetUp() override {
         other_ = OtherHost::get();
         if (!other_) GTEST_SKIP() << "no network namespaces here";
     }
 
     // A store on all addresses, with a member on the other host.
-    void open(Duration patience = kLong, Limits limits = {}) {
+    void open(Duration patience = kLong, Limits limits = {}, uid_t user = ::geteuid()) {
         ServerOptions options;
         options.who.members = {{"here", {make_address("10.7.0.1")}},
                                {"there", {make_address("10.7.0.2")}}};
-        options.who.user = ::geteuid();
+        options.who.user = user;
         options.who.patience = patience;
         options.limits = limits;
         options.who.ask = [this](OwnersAsked asked) {
@@ -161,6 +164,36 @@ class StoreDoor : public testing::Test {
     void expect_served(Raw& client) {
         client.send(kPing);
         EXPECT_EQ(client.receive(4), kPong);
+    }
+
+    // Programs of a user that connect, count a key up, and end at once; as many as `times`.
+    void last_words(uid_t user, int times) {
+        const pid_t child = ::fork();
+        ASSERT_NE(child, -1);
+        if (child == 0) {
+            if (::setuid(user) != 0) ::_exit(1);
+            for (int i = 0; i < times; ++i) Raw(loopback_->port, "10.7.0.1").send(kAdd);
+            ::_exit(0);
+        }
+        int status = -1;
+        ASSERT_EQ(::waitpid(child, &status, 0), child);
+        ASSERT_EQ(status, 0);
+    }
+    // Whether this kernel keeps the user of a socket that its process has closed (Linux 6.17).
+    bool keeps_users() {
+        tcp::acceptor acceptor(loop_, {make_address("127.0.0.1"), 0});
+        hold_back_end(acceptor.native_handle());
+        const std::uint16_t port = acceptor.local_endpoint().port();
+        const pid_t child = ::fork();
+        if (child == 0) {
+            if (::setuid(kWorker) != 0) ::_exit(1);
+            tcp::socket(loop_, tcp::v4()).connect({make_address("127.0.0.1"), port});
+            ::_exit(0);
+        }
+        ::waitpid(child, nullptr, 0);
+        tcp::endpoint peer;
+        const tcp::socket accepted = acceptor.accept(peer);
+        return SocketUsers(kWorker).owner(peer, accepted.local_endpoint()).whose == Whose::ours;
     }
 
     OwnersAsked take_question() {
@@ -238,6 +271,67 @@ TEST_F(StoreDoor, WhoHasEndedIsNotServedWhateverIsSaid) {
         << "the request of one who has gone was served";
     EXPECT_THAT(loopback_->wait_for_line("had ended before its host said whose it was"),
                 HasSubstr("--store-allow=10.7.0.2"));
+}
+
+// A rank that dies writes why, and is gone before the store has looked at its connection. Where the
+// kernel still knows whose it was, all of it counts.
+TEST_F(StoreDoor, AppliesLastWordsOfTheJobsUser) {
+    if (!keeps_users()) GTEST_SKIP() << "this kernel forgets whose a closed socket was";
+    open(kLong, {}, kWorker);
+    constexpr int kTimes = 100;
+    last_words(kWorker, kTimes);
+    last_words(kWorker + 1, 3);
+    const auto neighbour = from_here();  // root comes in, too; what came before has been accepted
+    expect_served(*neighbour);
+    for (int i = 0; i < 1000 && loopback_->store->contacts() < kTimes + 1; ++i) ::usleep(20'000);
+    neighbour->send(encode({Operation::add, {"/n"}, {}, 1}));
+    EXPECT_EQ(neighbour->receive(8), number_reply(ConnectionId(), kTimes + 1).bytes);
+    EXPECT_THAT(loopback_->wait_for_line("of user 12346"), HasSubstr("of this host"));
+    EXPECT_THAT(loopback_->lines(), SizeIs(1));
+}
+
+// The same from another host, whose member is asked when the worker has gone.
+TEST_F(StoreDoor, AppliesLastWordsFromAnotherHost) {
+    if (!keeps_users()) GTEST_SKIP() << "this kernel forgets whose a closed socket was";
+    open();
+    tcp::socket worker(loop_);
+    other_->on([&] {
+        ::syscall(SYS_setresuid, -1, kWorker, -1);  // this thread only
+        worker.open(tcp::v4());
+        ::syscall(SYS_setresuid, -1, 0, -1);
+        return true;
+    });
+    connect_there(worker);
+    boost::asio::write(worker, boost::asio::buffer(kAdd));
+    worker.close();
+    const OwnersAsked asked = question();
+    ::usleep(200'000);  // by then a kernel has confirmed an end that nothing holds back
+    const SocketOwner said =
+        other_->on([&] { return SocketUsers(kWorker).owners(asked.sockets); }).at(0);
+    EXPECT_EQ(said, kOurs);
+    answer(asked, said);
+    const auto neighbour = from_here();
+    for (int i = 0; i < 1000 && loopback_->store->contacts() < 1; ++i) ::usleep(20'000);
+    neighbour->send(kAdd);
+    EXPECT_EQ(neighbour->receive(8), number_reply(ConnectionId(), 2).bytes);
+}
+
+// What is lost is told each time, with what had been sent; a connection that said nothing is not.
+TEST_F(StoreDoor, TellsEachThatIsLost) {
+    open();
+    for (int i = 0; i < 3; ++i) {
+        auto gone = from_there();
+        if (i != 1) gone->send(kAdd);
+        const OwnersAsked asked = question();
+        gone.reset();
+        answer(asked, {Whose::gone, 0});
+    }
+    loopback_->wait_for_line("had ended before its host said whose it was");
+    const auto neighbour = from_here();
+    expect_served(*neighbour);
+    ASSERT_THAT(loopback_->lines(), SizeIs(2));
+    EXPECT_THAT(loopback_->lines()[1],
+                HasSubstr(std::to_string(kAdd.size()) + " bytes that it had sent are lost"));
 }
 
 // A client that has said all still gets its answer. One that is gone has no owner.

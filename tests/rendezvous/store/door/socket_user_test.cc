@@ -23,7 +23,7 @@ using boost::asio::ip::tcp;
 using testing::Each;
 using testing::Optional;
 
-constexpr uid_t kUser = 1003;
+constexpr uid_t kUser = 1003, kNobody = 65534;
 const SocketOwner kOurs{Whose::ours, 0};
 
 // ---- what counts
@@ -33,7 +33,13 @@ TEST(SocketOwner, IsWhoHasAConnectionOpen) {
     EXPECT_EQ(owner_of({0, 4711, TCP_ESTABLISHED}, kUser), kOurs);
     EXPECT_EQ(owner_of({1004, 4711, TCP_ESTABLISHED}, kUser), (SocketOwner{Whose::other, 1004}));
     EXPECT_EQ(owner_of({kUser, 4711, TCP_FIN_WAIT2}, kUser), kOurs) << "it still reads";
+    // Its process has closed it. The user is that of the socket if it is none that a kernel puts in
+    // its place: root, or the one for users that are not known in a namespace.
     EXPECT_EQ(owner_of({0, 0, TCP_FIN_WAIT2}, kUser).whose, Whose::gone);
+    EXPECT_EQ(owner_of({0, 0, TCP_FIN_WAIT1}, 0).whose, Whose::gone);
+    EXPECT_EQ(owner_of({kNobody, 0, TCP_FIN_WAIT1}, kNobody).whose, Whose::gone);
+    EXPECT_EQ(owner_of({kUser, 0, TCP_FIN_WAIT1}, kUser), kOurs);
+    EXPECT_EQ(owner_of({1004, 0, TCP_FIN_WAIT1}, kUser), (SocketOwner{Whose::other, 1004}));
     EXPECT_EQ(owner_of({kUser, 4711, TCP_CLOSE}, kUser).whose, Whose::gone);
     // Another socket at the same port. While the store's end is there, none can be connected.
     for (const int state : {TCP_LISTEN, TCP_SYN_SENT, TCP_SYN_RECV})
