@@ -51,7 +51,7 @@ void add_bootstrap(std::vector<std::string>& environment, const std::string& fol
         const std::string old = path->substr(kPath.size());
         // An empty element would be the working directory, while an empty variable means nothing.
         *path = std::string(kPath) + folder + (old.empty() ? "" : ":" + old);
-        environment.push_back("DDPRUN_WARM_PYTHONPATH=" + old);
+        environment.push_back("DDPRUN_WARM_PYTHONPATH=1");
     }
     environment.insert(environment.end(), variables.begin(), variables.end());
 }

@@ -94,14 +94,19 @@ def _record(imports, recorder):
         sys.modules.pop(name, None)
 
 
+# Only our own entry: a wrapper of the interpreter may have put others before it. An empty variable
+# means nothing, but it was there.
+def _leave_python_path(was_set):
+    rest = [each for each in _take("PYTHONPATH").split(os.pathsep) if each != _HERE]
+    if rest or was_set:
+        os.environ["PYTHONPATH"] = os.pathsep.join(rest)
+
+
 def _run():
     mode, channel, imports = _take("DDPRUN_WARM"), _take("DDPRUN_WARM_FD"), _take("DDPRUN_WARM_IMPORTS")
-    path, variables = _take("DDPRUN_WARM_PYTHONPATH"), _take("DDPRUN_WARM_VARIABLES")
+    variables = _take("DDPRUN_WARM_VARIABLES")
     recorder = _take("DDPRUN_FLIGHT_RECORDER")
-    if path is None:
-        os.environ.pop("PYTHONPATH", None)
-    else:
-        os.environ["PYTHONPATH"] = path
+    _leave_python_path(was_set=_take("DDPRUN_WARM_PYTHONPATH") is not None)
     _Ours().__exit__()
     failed = None
     if mode == "probe":
