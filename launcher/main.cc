@@ -50,13 +50,14 @@ namespace {
 using namespace ddprun;
 using launcher::Environment;
 
-// A map, because everything below looks variables up by name.
+// A map, because everything below looks variables up by name. An entry without a name or without
+// "=" can be neither set nor asked for by any function; workers do not get it.
 Environment read_environment() {
     Environment environment;
     for (char** entry = environ; *entry; ++entry) {
         const std::string text = *entry;
         const auto sign = text.find('=');
-        if (sign != std::string::npos)
+        if (sign != std::string::npos && sign > 0)
             environment.emplace(text.substr(0, sign), text.substr(sign + 1));
     }
     return environment;
@@ -105,7 +106,7 @@ launcher::HostFacts look_at_host(const Environment& environment, const char* cal
     host.random_id = options.dry_run ? launcher::kNotMadeYet : hexadecimal(random_number());
     host.called_as_torchrun = is_torchrun(called_as);
     host.python_exec = launcher::find_python(environment, called_as, host.called_as_torchrun);
-    host.python_in_path = launcher::find_in_path(launcher::kPython, value_of(environment, "PATH"));
+    host.python_in_path = launcher::find_in_path(launcher::kPython, optional_value(environment, "PATH"));
     host.log_at_terminal = ::isatty(STDERR_FILENO) == 1;
     host.omp_num_threads_set = environment.contains("OMP_NUM_THREADS");
     return host;
@@ -167,7 +168,7 @@ Result<> prepare_process() {
 // The programs are checked before the nodes meet: a typing error must not cost a wait at the
 // rendezvous.
 Result<> check_programs(const launcher::Plan& plan, const Environment& environment) {
-    const std::string path = value_of(environment, "PATH");
+    const auto path = optional_value(environment, "PATH");
     if (auto good = launcher::check_worker_program(plan, path); !good) return good;
     for (const auto& [option, program] :
          {std::pair("--on-failure: ", plan.on_failure), std::pair("--on-event: ", plan.on_event)}) {
@@ -198,7 +199,7 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, const Allo
     // here.
     if (!options.check) {
         if (auto good = check_programs(*plan, environment); !good) return good.error();
-        const auto mpi = launcher::check_mpi(*plan, value_of(environment, "PATH"));
+        const auto mpi = launcher::check_mpi(*plan, optional_value(environment, "PATH"));
         if (!mpi) return mpi.error();
         if (!mpi->empty()) plan->host_warnings.push_back(*mpi);
     }

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "agent/keeper/bare_call.h"
+#include "base/default_path.h"
 #include "base/system/boot_clock.h"
 
 namespace ddprun::agent::keeper {
@@ -164,11 +165,11 @@ int run_child(void* made) {
 
 // From here on the code runs in the keeper.
 
-// PATH of the worker's environment, not of ours. Without one, a usual default.
+// PATH of the worker's environment, not of ours.
 const char* path_of(const std::vector<const char*>& environment) {
     for (const char* entry : environment)
         if (entry != nullptr && std::strncmp(entry, "PATH=", 5) == 0) return entry + 5;
-    return "/usr/local/bin:/usr/bin:/bin";
+    return kDefaultPath;
 }
 
 // An empty element of PATH means the current folder (execvp(3)).

@@ -147,8 +147,8 @@ NodeFacts look_at_node(const JobInput& input) {
     // A check may be called without a program; the command then ends in an empty word.
     if (!input.plan.workers.argv.back().empty()) {
         const auto path = input.environment.find("PATH");
-        const auto good =
-            check_worker_program(input.plan, path == input.environment.end() ? "" : path->second);
+        const auto good = check_worker_program(
+            input.plan, path == input.environment.end() ? std::nullopt : std::optional(path->second));
         if (!good) facts.program_fault = good.error().sentence();
     }
     facts.temporary = input.host.temporary_directory;

@@ -100,7 +100,7 @@ MpiLibrary mpi_among(const std::vector<std::string>& libraries) {
     return {};
 }
 
-Result<std::string> check_mpi(const Plan& plan, const std::string& path) {
+Result<std::string> check_mpi(const Plan& plan, const std::optional<std::string>& path) {
     const std::string& program = plan.workers.argv.front();
     const bool is_path = program.find('/') != std::string::npos;
     const Mapped file(is_path ? program : find_in_path(program, path));

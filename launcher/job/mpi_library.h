@@ -5,6 +5,7 @@
 // those of MPICH's ABI initiative (libmpi.so.12) and of Open MPI (libmpi.so.20, libmpi.so.40).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,6 @@ MpiLibrary mpi_among(const std::vector<std::string>& libraries);
 
 // What is to be warned of about the workers' program; empty: nothing. Possible errors: usage, when
 // --pmi cannot serve it. Looks at the file; `path` is the PATH of the workers.
-Result<std::string> check_mpi(const Plan& plan, const std::string& path);
+Result<std::string> check_mpi(const Plan& plan, const std::optional<std::string>& path);
 
 }  // namespace ddprun::launcher

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <sstream>
 
+#include "base/default_path.h"
+
 namespace ddprun::launcher {
 namespace {
 
@@ -19,7 +21,8 @@ bool is_file(const std::string& path) {
 // Whether a program was called by its path, in an environment of venv or conda to which PATH does
 // not lead. Where PATH leads to it, its python3 is what the user wants. (srun calls every program
 // by its path.)
-bool calls_environment(const std::filesystem::path& called_as, const std::string& path) {
+bool calls_environment(const std::filesystem::path& called_as,
+                       const std::optional<std::string>& path) {
     const std::filesystem::path root = called_as.parent_path().parent_path();
     std::error_code ignored;
     return (std::filesystem::exists(root / "pyvenv.cfg", ignored) ||
@@ -30,8 +33,8 @@ bool calls_environment(const std::filesystem::path& called_as, const std::string
 
 }  // namespace
 
-std::string find_in_path(const std::string& program, const std::string& path) {
-    std::istringstream folders(path);
+std::string find_in_path(const std::string& program, const std::optional<std::string>& path) {
+    std::istringstream folders(path.value_or(kDefaultPath));
     for (std::string folder; std::getline(folders, folder, ':');) {
         // An empty entry of PATH means the working directory.
         std::string file = (folder.empty() ? "." : folder) + "/" + program;
@@ -49,7 +52,9 @@ std::optional<std::string> find_python(const std::map<std::string, std::string>&
     const bool beside =
         as_torchrun ||
         (called_as.has_parent_path() &&
-         calls_environment(called_as, path == environment.end() ? "" : path->second));
+         calls_environment(called_as, path == environment.end()
+                                          ? std::nullopt
+                                          : std::optional<std::string>(path->second)));
     for (const std::string& folder : {active ? venv->second + "/bin" : "",
                                       beside ? called_as.parent_path().string() : std::string()})
         if (!folder.empty() && ::access((folder + "/python3").c_str(), X_OK) == 0)
@@ -58,11 +63,12 @@ std::optional<std::string> find_python(const std::map<std::string, std::string>&
 }
 
 // Each sentence ends in what to write instead, as far as that can be guessed from the name.
-Result<> check_program(const std::string& program, const std::string& path,
+Result<> check_program(const std::string& program, const std::optional<std::string>& path,
                        const std::string& or_else) {
     if (program.find('/') == std::string::npos) {
         if (!find_in_path(program, path).empty()) return {};
         return usage_error("program " + program + ": not found in PATH" +
+                           (path ? "" : std::string(" (which is not set: ") + kDefaultPath + ")") +
                            (is_file(program)
                                 ? "; write ./" + program + " for the one in this folder"
                                 : "; give its path"));
@@ -76,7 +82,7 @@ Result<> check_program(const std::string& program, const std::string& path,
     return {};
 }
 
-Result<> check_worker_program(const Plan& plan, const std::string& path) {
+Result<> check_worker_program(const Plan& plan, const std::optional<std::string>& path) {
     const std::string& program = plan.workers.argv.front();
     const std::string or_else = program.ends_with(".py")
                                     ? ", or leave --no-python out"

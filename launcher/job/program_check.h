@@ -11,8 +11,9 @@
 
 namespace ddprun::launcher {
 
-// The executable file that execvp() would find for a name without a slash; empty: none.
-std::string find_in_path(const std::string& program, const std::string& path);
+// The executable file that execvp() would find for a name without a slash; empty: none. `path` is
+// PATH, as in all functions here; nothing: it is not set, and kDefaultPath counts.
+std::string find_in_path(const std::string& program, const std::optional<std::string>& path);
 
 // The Python interpreter to use: PYTHON_EXEC, else the one of the active virtual environment, else
 // the one beside ddprun if it was called torchrun, or by its path in an environment that PATH does
@@ -23,9 +24,9 @@ std::optional<std::string> find_python(const std::map<std::string, std::string>&
 
 // Possible errors: usage, with the path and how to fix it. `path` is the PATH that the workers will
 // have. `or_else` ends the sentence about a file that is not executable: what else may be meant.
-Result<> check_program(const std::string& program, const std::string& path,
+Result<> check_program(const std::string& program, const std::optional<std::string>& path,
                        const std::string& or_else = {});
 // The program of the workers, and the script that an interpreter is given.
-Result<> check_worker_program(const Plan& plan, const std::string& path);
+Result<> check_worker_program(const Plan& plan, const std::optional<std::string>& path);
 
 }  // namespace ddprun::launcher

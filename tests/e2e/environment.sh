@@ -96,3 +96,51 @@ expect_nothing_left
 # Without TORCHELASTIC_ENABLE_FILE_TIMER nobody reads a timer file.
 run 20 --standalone bash -c "$show" "$work"
 [[ -z $(value 0 0 TORCHELASTIC_TIMER_FILE) ]] || fail "a timer file that nobody serves"
+
+say "without PATH programs are looked for where execvp() does"
+env -i DDPRUN_TEST_MARK="$mark" "$ddprun" --standalone env >"$work/run.out" 2>"$work/run.err" || fail "no program found"
+expect_not_in "$work/run.out" 'PATH='
+code=0
+env -i "$ddprun" --standalone no-such-program 2>"$work/run.err" || code=$?
+expect_code 2
+expect_in "$work/run.err" 'not found in PATH \(which is not set: /usr/local/bin:/usr/bin:/bin\)'
+
+# At the start of Python, and where NumPy is to be had, in a worker that a server has forked.
+say "a wrapper of python that sets PYTHONPATH, and an environment that no shell makes"
+mkdir "$work/lib" "$work/wrapper"
+echo 'X = 1' >"$work/lib/of_wrapper.py"
+python=$root/build/torch-venv/bin/python
+[[ -x $python ]] || python=$(python3 -c 'import sys; print(sys.executable)')
+cat >"$work/wrapper/python3" <<WRAPPER
+#!/bin/sh
+export PYTHONPATH=$work/lib\${PYTHONPATH:+:\$PYTHONPATH}
+exec $python "\$@"
+WRAPPER
+chmod +x "$work/wrapper/python3"
+cat >"$work/odd.py" <<'PYTHON'
+import ctypes, os, sys
+entries = [os.fsencode(f"{name}={value}") for name, value in os.environ.items()] + [b"noequals", b"=odd"]
+words = [os.fsencode(word) for word in sys.argv[1:]]
+def array(texts): return (ctypes.c_char_p * (len(texts) + 1))(*texts, None)
+ctypes.CDLL(None).execve(words[0], array(words), array(entries))
+PYTHON
+cat >"$work/worker.py" <<'PYTHON'
+import os, subprocess, sys, time
+import of_wrapper
+try:
+    import numpy
+except ImportError:
+    pass
+child = subprocess.run([sys.argv[1], "-c", "import of_wrapper"])
+print("path", os.environ["PYTHONPATH"], "child", child.returncode)
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    time.sleep(1)
+    sys.exit(3)
+PYTHON
+for user in "" /opt/other; do
+    DDPRUN_TEST_MARK=$mark PATH=$work/wrapper:$PATH XDG_CACHE_HOME=$work/cache PYTHONPATH=$user timeout 40 \
+        "$python" "$work/odd.py" "$ddprun" --standalone --no-label --nproc-per-node=2 --max-restarts=1 --crash-loop=0 \
+        --warm=always "$work/worker.py" "$python" >"$work/run.out" 2>"$work/run.err" </dev/null || fail "no success"
+    (($(grep -cx "path $work/lib${user:+:$user} child 0" "$work/run.out") == 4)) || fail "PYTHONPATH: $(<"$work/run.out")"
+done
+expect_nothing_left

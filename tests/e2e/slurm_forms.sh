@@ -72,6 +72,16 @@ wait_until 150 none_queued || fail "not done: $("$slurmlab" run squeue)"
 for script in "${scripts[@]}"; do check "$script" "$(basename "$script" .sbatch)"; done
 expect_nothing_left 5
 
+say "a worker that calls srun: with its own -N and -n, and without the numbers of the ranks"
+cat >"$work/evaluate.sh" <<'WORKER'
+[[ $RANK == 0 ]] || exit 0
+srun --overlap -N2 -n2 hostname
+env -u SLURM_NTASKS -u SLURM_NPROCS -u SLURM_NTASKS_PER_NODE srun --overlap --ntasks-per-node=1 hostname
+WORKER
+lab 40 srun -N2 "--nodelist=n[1-2]" --ntasks-per-node=1 ddprun --nproc-per-node=2 --no-label bash "$work/evaluate.sh"
+expect_code 0
+[[ $(sort "$work/run.out" | tr '\n' ' ') == "n1 n1 n2 n2 " ]] || fail "not both: $(<"$work/run.out")"
+
 # Checks that what cannot work ends at once on all nodes: pattern of the message, options of srun, then -- and options
 # of ddprun.
 refused() {
