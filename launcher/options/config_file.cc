@@ -88,32 +88,36 @@ Result<std::string> value_of(const OptionRow& row, const toml::node& node) {
 
 }  // namespace
 
-Result<std::vector<ConfigValue>> read_config(const ConfigFile& file) {
+Result<ConfigRead> read_config(const ConfigFile& file) {
     const toml::parse_result parsed = toml::parse(std::string_view(file.text));
     if (!parsed)
         return usage_error(place(file, parsed.error().source()) +
                            ": not TOML: " + std::string(parsed.error().description()));
-    std::vector<ConfigValue> values;
+    ConfigRead read;
     for (const auto& [key, node] : parsed.table()) {
         const std::string where = place(file, key.source());
         const auto at_key = [&](const Error& error) {
-            return usage_error(where + ": " + std::string(key.str()) + ": " + error.sentence());
+            return where + ": " + std::string(key.str()) + ": " + error.sentence();
         };
         // A section is no misspelt option, so it is told first.
-        const auto row = node.is_table() ? Result<const OptionRow*>(nullptr) : find_row(key.str());
-        if (!row) return at_key(row.error());
-        if (!*row)
-            return at_key(usage_error(
-                "is a table; options stand at the top level, without [sections] and dots"));
+        const Result<const OptionRow*> row =
+            node.is_table() ? usage_error(
+                                  "is a table; options stand at the top level, without [sections] "
+                                  "and dots")
+                            : find_row(key.str());
+        if (!row) {
+            read.unknown.push_back(at_key(row.error()));
+            continue;
+        }
         auto value = value_of(**row, node);
-        if (!value) return at_key(value.error());
-        values.push_back({*row, where, std::string(key.str()), std::move(*value)});
+        if (!value) return usage_error(at_key(value.error()));
+        read.values.push_back({*row, where, std::string(key.str()), std::move(*value)});
     }
     // The order of the file: a table of TOML is sorted by name, and label after no-label must win.
-    std::ranges::stable_sort(values, {}, [&](const ConfigValue& value) {
+    std::ranges::stable_sort(read.values, {}, [&](const ConfigValue& value) {
         return std::stoul(value.where.substr(value.where.rfind(':') + 1));
     });
-    return values;
+    return read;
 }
 
 }  // namespace ddprun::launcher

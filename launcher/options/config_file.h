@@ -27,9 +27,14 @@ struct ConfigValue {
     std::string value;  // of a flag: "1" or "0"
 };
 
-// Possible errors: usage: no TOML, a key that is no option (with the nearest name) or that only the
-// command line can give, a value of a type that no option has. Whether the option takes the value
-// is checked where it is used.
-Result<std::vector<ConfigValue>> read_config(const ConfigFile& file);
+struct ConfigRead {
+    std::vector<ConfigValue> values;
+    // Keys that are no option (with the nearest name), or that only the command line can give.
+    std::vector<std::string> unknown;
+};
+
+// Possible errors: usage: no TOML, a value of a type that no option has. Whether the option takes
+// the value is checked where it is used.
+Result<ConfigRead> read_config(const ConfigFile& file);
 
 }  // namespace ddprun::launcher

@@ -47,7 +47,12 @@ Result<std::string> read_file(const std::string& path, Trust trust) {
 Result<ConfigFiles> read_config_files(const std::vector<std::string>& words,
                                       const Environment& environment, bool with_site) {
     ConfigFiles files;
-    if (with_site) {
+    const auto site = environment.find("DDPRUN_SITE_CONFIG");
+    const bool without = site != environment.end() && !site->second.empty();
+    if (without && site->second != "none")
+        return usage_error("DDPRUN_SITE_CONFIG=" + site->second +
+                           ": none is the only value; --config names a file of your own");
+    if (with_site && !without) {
         auto text = read_file(kSiteConfig, Trust::root);
         if (text)
             files.site = {kSiteConfig, std::move(*text)};

@@ -14,8 +14,8 @@ namespace ddprun::launcher {
 
 inline constexpr const char* kSiteConfig = "/etc/ddprun/ddprun.toml";
 
-// `with_site` is false for a start that must be as torchrun's. Possible errors: usage: the user's
-// file cannot be read.
+// `with_site` is false for a start that must be as torchrun's. DDPRUN_SITE_CONFIG=none passes by
+// the site's file. Possible errors: usage: the user's file cannot be read.
 Result<ConfigFiles> read_config_files(const std::vector<std::string>& words,
                                       const Environment& environment, bool with_site);
 

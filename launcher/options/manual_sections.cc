@@ -81,6 +81,7 @@ constexpr ManualRow kVariables[] = {
     {"DDPRUN_CONFIG",
      "means --config; of the sources of an option the stronger are, in this order: command line, "
      "PET_ variable, this file, the site's file"},
+    {"DDPRUN_SITE_CONFIG", "none: the site's file is not read"},
     {"PYTHON_EXEC, VIRTUAL_ENV",
      "the interpreter for Python programs, if --python is not given; without them, that of the "
      "environment from which ddprun is called by its path, if PATH does not lead there"},

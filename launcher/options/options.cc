@@ -112,25 +112,39 @@ bool has_row(const std::vector<ConfigValue>& values, const OptionRow& row) {
     return std::ranges::find(values, &row, &ConfigValue::row) != values.end();
 }
 
+// Possible errors: usage: as read_config(), and a key that is no option in the user's file. In the
+// site's file it may be an option of a newer ddprun than this one, and is a warning.
+Result<std::vector<ConfigValue>> values_in(const std::optional<ConfigFile>& file, bool of_site,
+                                           std::vector<std::string>& warnings) {
+    if (!file) return std::vector<ConfigValue>();
+    auto read = read_config(*file);
+    if (!read) return read.error();
+    for (const std::string& sentence : read->unknown) {
+        if (!of_site) return usage_error(sentence);
+        warnings.push_back(sentence + " (the site's file; the line has no effect)");
+    }
+    return std::move(read->values);
+}
+
 // Applies the site's file, then the user's. A source hides an option of a weaker one completely,
-// even a wrong value; that a key is no option is an error in both.
+// even a wrong value.
 MaybeError apply_files(Options& options, const SplitWords& words, const Environment& environment,
                        const ConfigFiles& files) {
-    std::vector<ConfigValue> site, own;
-    for (auto& [file, values] : {std::pair{&files.site, &site}, std::pair{&files.own, &own}}) {
-        if (!*file) continue;
-        auto read = read_config(**file);
-        if (!read) return read.error();
-        *values = std::move(*read);
-    }
+    const auto pass_by = [](const Error& error) {
+        return usage_error(error.sentence() + "; DDPRUN_SITE_CONFIG=none starts without this file");
+    };
+    const auto site = values_in(files.site, true, options.warnings);
+    if (!site) return pass_by(site.error());
+    const auto own = values_in(files.own, false, options.warnings);
+    if (!own) return own.error();
     const auto stronger = [&](const OptionRow& row) {
         return on_command_line(words, row) || !variable_of(environment, row).empty();
     };
-    if (auto error = apply_file(options, site, OptionSource::site, [&](const OptionRow& row) {
-            return stronger(row) || has_row(own, row);
+    if (auto error = apply_file(options, *site, OptionSource::site, [&](const OptionRow& row) {
+            return stronger(row) || has_row(*own, row);
         }))
-        return error;
-    return apply_file(options, own, OptionSource::file, stronger);
+        return pass_by(*error);
+    return apply_file(options, *own, OptionSource::file, stronger);
 }
 
 // Two variables of torchrun that are not called PET_… stand in for an option as well; the second

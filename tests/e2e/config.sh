@@ -98,4 +98,15 @@ echo 'nonsense' >"$site"
 on_site "$ddprun" --standalone true
 expect_code 2
 expect_in "$work/run.err" '^ddprun: /etc/ddprun/ddprun.toml:1: not TOML: '
+on_site env DDPRUN_SITE_CONFIG=none "$ddprun" --standalone true
+expect_code 0
+on_site env DDPRUN_SITE_CONFIG=mine "$ddprun" --standalone true
+expect_code 2
+
+say "an option in the site's file that this ddprun does not know is a warning"
+printf 'nproc-per-node = 3\noption-of-next-year = 1\n' >"$site"
+on_site "$ddprun" --standalone --no-label bash -c 'echo "of $WORLD_SIZE"'
+expect_code 0
+expect_in "$work/run.out" 'of 3$'
+expect_in "$work/run.err" '/etc/ddprun/ddprun.toml:2: option-of-next-year: no such option'
 expect_nothing_left

@@ -44,6 +44,25 @@ TEST(ConfigFile, ValuesAreThoseOfTheOptions) {
     EXPECT_EQ(options.nnodes, (NodeRange{2, 4}));
 }
 
+// The file of a site may be newer than a user's own ddprun. Its values must still be right.
+TEST(ConfigFile, UnknownKeysOfTheSiteAreWarnings) {
+    const auto site = [](const std::string& text) {
+        return parse_options({"p"}, {},
+                             {.site = ConfigFile{"site.toml", text}, .own = {}, .warnings = {}});
+    };
+    const auto options = site("new-option = true\nlease = 20\ndry-run = \"text\"\n[part]\na = 1\n");
+    ASSERT_TRUE(options) << options.error().sentence();
+    EXPECT_EQ(options->lease, std::chrono::seconds(20));
+    EXPECT_THAT(options->warnings,
+                ElementsAre(HasSubstr("site.toml:3: dry-run: this option can be on the command"),
+                            HasSubstr("site.toml:1: new-option: no such option"),
+                            HasSubstr("site.toml:4: part: is a table")));
+    EXPECT_THAT(options->warnings[1], HasSubstr("the line has no effect"));
+    EXPECT_THAT(site("lease = \"x\"\n").error().sentence(), HasSubstr("site.toml:1: lease"));
+    EXPECT_THAT(site("lease =").error().sentence(),
+                HasSubstr("; DDPRUN_SITE_CONFIG=none starts without this file"));
+}
+
 // The one who reads the message has the file open: it names file, line and key, and the nearest
 // name.
 TEST(ConfigFile, AMistakeIsNamedWithItsLine) {
