@@ -46,7 +46,7 @@ constexpr OptionRow kFailure[] = {
      .default_text = "auto",
      .help =
          "How often the whole job may restart after workers fail. auto: 3 times, but not before "
-         "all workers have met in the store, or have run for 10 s without it, because a failure "
+         "all workers have met in the store, or have run for 30 s without it, because a failure "
          "before that points to a bug in the script; and not after exit code 2 (a wrong argument, "
          "ranks that differ) without progress",
      .differs = "0, and each node counts its own restarts",
@@ -117,7 +117,7 @@ constexpr OptionRow kFailure[] = {
      .help =
          "The leading node calls this program for each event of the job (generations, failures, "
          "waits, standstills, the end), which it gets as JSON on its standard input. The job "
-         "never waits for it, but ddprun at its end, for 50 s at most",
+         "never waits for it, but ddprun at its end, for 60 s at most",
      .set = text<&Options::on_event>},
     {.name = "signals-to-handle",
      .placeholder = "NAME,...",
