@@ -7,8 +7,6 @@
 
 #include <string>
 
-#include "rendezvous/model/durations.h"
-
 namespace ddprun::agent::keeper {
 namespace {
 
@@ -26,9 +24,6 @@ std::string due(Deadline& deadline, double moment, const Pulse& agent = {}) {
 }
 
 const Pulse kStarved{seconds{7}, true};  // it waits for a processor
-
-// PROTOCOL.md, inequality 16: a frozen ddprun is dead before the next generation starts.
-static_assert(kFrozen < rendezvous::kMargin);
 
 // A new keeper knows no deadline, and kNever takes one back.
 TEST(KeeperDeadline, WithoutOneNothingIsEverDue) {
