@@ -112,7 +112,7 @@ struct MachineState {
     JobEnd end;
     Output out;
 
-    // machine.cc: what nodes say
+    // node_messages.cc: connections and the messages of nodes
     void came(Time now, const Came& event);
     void on_hello(Time now, Session session, const Hello& hello);
     void on_join(Time now, Session session, const Join& join);
@@ -254,10 +254,6 @@ struct MachineState {
     Answered stop_for(Time now, const std::string& by);
     std::optional<Time> kills_at() const;
     std::string time_to_kill(Time now) const;
-    Answered stop_after_snapshot_for(Time now, const std::string& by);
-    Answered snapshot_for(Time now, const std::string& by);
-    void look_for_snapshot(Time now);
-    std::string snapshot_asked() const;
     Answered restart_for(Time now, const std::string& by, Generation generation);
     Answered drain_for(Time now, const std::string& by, const std::string& node);
     Answered limits_for(Time now, const std::string& by, const OperatorLimits& asked);
@@ -273,6 +269,12 @@ struct MachineState {
     std::string parked(const NodeId& node) const;
     const NodeState* has_its_rank(const NodeState& spare) const;
     std::string one_rank(const NodeState& spare, const NodeState& member) const;
+
+    // asking_snapshot.cc: a snapshot that operators ask for
+    Answered stop_after_snapshot_for(Time now, const std::string& by);
+    Answered snapshot_for(Time now, const std::string& by);
+    void look_for_snapshot(Time now);
+    std::string snapshot_asked() const;
 
     // status.cc: how the job stands
     void break_silence(Time now);

@@ -1,8 +1,8 @@
 // The types and functions of NCCL that this library uses, declared by ourselves: so all of it
 // compiles where NCCL is not installed, and runs with any NCCL from kOldestVersion on.
 //
-// The names are NCCL's, in a namespace of ours. tests/trainer/nccl/nccl_api_test.cc compares every
-// value and layout with nccl.h where that is found.
+// The names are NCCL's, in a namespace of ours. tests/trainer/nccl/nccl_version_test.cc compares
+// every value and layout with nccl.h where that is found.
 #pragma once
 
 #include <climits>
