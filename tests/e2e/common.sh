@@ -15,6 +15,9 @@ work=$(mktemp -d)
 export TMPDIR=$work/tmp # what a job leaves in it is counted too
 mkdir "$TMPDIR"
 export XDG_CACHE_HOME=$work/cache # of PyTorch, matplotlib and others
+# For a shell in a mount namespace of its own that mounts over a folder above this clone: evaluated before and after.
+export CLONE=$root
+keep_clone='mount --bind "$CLONE" /mnt' clone_back='mkdir -p "$CLONE" && mount --bind /mnt "$CLONE" && umount /mnt'
 mark=e2e-$$-$RANDOM
 code=0   # exit code of the last run or join
 story="" # title of the story that is being told; fail() prints it

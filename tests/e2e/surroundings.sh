@@ -154,15 +154,17 @@ fi
 
 unshare -m true 2>/dev/null || skip "no mount namespace"
 mounts() { row_after "$1" "$2" "$3" unshare -m "${@:4}"; }
+# Covers /tmp with a file system that cannot be written.
+no_tmp="$keep_clone && mount -t tmpfs none /tmp && $clone_back && mount -o remount,ro /tmp"
 
 say "file systems that are missing, read-only or full"
 mounts 0 "" 'mount -t tmpfs -o ro none /dev/shm' env -u TMPDIR
-mounts 0 "" 'mount -t tmpfs -o ro none /tmp' env -u TMPDIR
+mounts 0 "" "$no_tmp" env -u TMPDIR
 mounts 0 "" 'mount -t tmpfs -o size=64k none /dev/shm' env -u TMPDIR
 mounts 0 "" 'mount -t tmpfs -o nr_inodes=5 none /dev/shm' env -u TMPDIR
 mounts 0 "" 'mount -t tmpfs -o size=4k none /mnt' env TMPDIR=/mnt
 mounts 0 "" true env TMPDIR=/no/such
-nowhere='mount -t tmpfs -o ro none /dev/shm; mount -t tmpfs -o ro none /tmp'
+nowhere="mount -t tmpfs -o ro none /dev/shm; $no_tmp"
 mounts 0 "output without a file goes to the console" "$nowhere" env -u TMPDIR
 mounts 0 "output without a file goes to the console" "mount -o bind / /; mount -o remount,bind,ro /; $nowhere" \
     env -u TMPDIR

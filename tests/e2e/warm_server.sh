@@ -326,7 +326,8 @@ if ((EUID == 0)) && unshare --mount true 2>/dev/null; then
         code=0
         # shellcheck disable=SC2016
         DDPRUN_TEST_MARK=$mark timeout 30 unshare --mount bash -c \
-            'for where in /dev/shm /tmp; do mount -t tmpfs -o size="$0" none "$where"; done; cd / && exec "$@"' "$size" \
+            "$keep_clone"'; for where in /dev/shm /tmp; do mount -t tmpfs -o size="$0" none "$where"; done; '"$clone_back"'
+            cd / && exec "$@"' "$size" \
             env -u TMPDIR -u PYTHONPATH "$ddprun" --standalone --no-label --nproc-per-node=3 --warm=always \
             "$inside/small.py" >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
         expect_code 0
