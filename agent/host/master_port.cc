@@ -13,6 +13,8 @@
 #include <random>
 #include <utility>
 
+#include "base/system/random_bytes.h"
+
 namespace ddprun::agent {
 namespace {
 
@@ -106,10 +108,10 @@ MasterPort::Held MasterPort::choose_place(const std::string& told,
 }
 
 void MasterPort::bind(Held& held) const {
-    std::random_device device;
+    std::mt19937_64 random(random_number());
     const int last = last_port();
     for (int i = 0; i < kAttempts; ++i) {
-        const int port = std::uniform_int_distribution(kFirst, last)(device);
+        const int port = std::uniform_int_distribution(kFirst, last)(random);
         held.listeners = bind_port(held.places, port);
         if (held.listeners.empty()) continue;
         // Programs may bind these ports on all addresses, even if ours is bound to one only.

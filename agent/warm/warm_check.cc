@@ -7,12 +7,12 @@
 #include <boost/asio/io_context.hpp>
 #include <charconv>
 #include <exception>
-#include <filesystem>
 
 #include "agent/warm/bootstrap.h"
 #include "agent/warm/channel.h"
 #include "agent/warm/rank_variables.h"
 #include "base/loop/child_program.h"
+#include "base/system/remove_folder.h"
 
 namespace ddprun::agent::warm {
 namespace {
@@ -83,8 +83,7 @@ WarmCheck warm_check(const PythonCommand& command, const std::string& temporary,
                               if (!failed) result = std::move(answer);
                           });
     loop.run();
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
+    remove_folder(folder);
     if (result) return read_answer(result->output);
     WarmCheck found;
     found.cold = result.error().code() == ErrorCode::timed_out

@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <random>
 
+#include "base/system/random_bytes.h"
 #include "rendezvous/ledger/ledger_owner.h"
 
 namespace ddprun::rendezvous {
@@ -88,9 +88,8 @@ Result<std::string> read_file(const OpenFolder& folder, const std::string& name)
 }
 
 Result<std::string> write_temporary(const OpenFolder& folder, const std::string& text) {
-    std::random_device random;
-    const std::string name = kTemporary + std::to_string(::getpid()) + "-" +
-                             std::to_string(random()) + std::to_string(random());
+    const std::string name =
+        kTemporary + std::to_string(::getpid()) + "-" + std::to_string(random_number());
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
     File file(::openat(folder.file.get(), name.c_str(), flags, 0600));
     if (file.get() < 0) return cannot_use(folder.path, errno);

@@ -9,10 +9,10 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <random>
 #include <thread>
 
 #include "base/hexadecimal.h"
+#include "base/system/random_bytes.h"
 
 namespace ddprun::trainer {
 namespace {
@@ -142,8 +142,7 @@ namespace {
 // A name that no other writer uses, on whatever host. Two writers in one temporary file would mix
 // their bytes, and one would rename a file that the other is still writing.
 std::string temporary_of(const std::string& path) {
-    std::random_device random;
-    return path + "." + hexadecimal(random(), 8) + hexadecimal(random(), 8) + ".tmp";
+    return path + "." + hexadecimal(random_number(), 16) + ".tmp";
 }
 
 // Gives the temporary file its final name. rename() would replace an old file, link() does not.
