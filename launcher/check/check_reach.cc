@@ -185,7 +185,7 @@ asio::awaitable<void> Reach::State::call_next() {
 // The loop's thread starts last, when everything that it uses exists.
 Result<std::unique_ptr<Reach>> Reach::listen(WallClock clock) {
     auto state = std::make_unique<State>(std::move(clock));
-    auto listener = listen_on(state->loop, 0, false);
+    auto listener = listen_on(state->loop, 0);
     if (!listener) return listener.error();
     state->listener = std::move(*listener);
     state->port = state->listener->local_endpoint().port();

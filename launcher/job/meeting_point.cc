@@ -49,6 +49,13 @@ Addresses addresses_of(boost::asio::io_context& loop, const std::string& host) {
     return *found ? **found : Addresses{};
 }
 
+// Where to listen if the endpoint is this host's loopback. A name may have several such addresses;
+// all nodes try each, and IPv4 is there on every host.
+ip::address loopback_of(const Addresses& addresses) {
+    const auto v4 = std::ranges::find_if(addresses, [](const ip::address& a) { return a.is_v4(); });
+    return v4 == addresses.end() ? addresses.front() : *v4;
+}
+
 bool is_ours(const ip::address& address, const HostFacts& host) {
     const auto& own = host.local_addresses;
     return address.is_loopback() ||
@@ -63,7 +70,7 @@ Result<MeetingPoint> as_client(boost::asio::io_context& loop, const Plan& plan) 
     std::vector<int> ports = plan.service_ports;
     ports.push_back(0);
     for (const int port : ports) {
-        auto listener = listen_on(loop, port, false);
+        auto listener = listen_on(loop, port);
         if (listener) {
             point.listener = std::move(*listener);
             break;
@@ -97,7 +104,8 @@ Result<MeetingPoint> as_leader(boost::asio::io_context& loop, const Plan& plan,
         return rendezvous::host_of(node) != rendezvous::host_of(plan.limits.order.front());
     });
     // The user gave a loopback endpoint and all nodes are here: no port is opened to the network.
-    const bool loopback = !several_hosts && says_nothing && !addresses.empty();
+    std::optional<ip::address> loopback;
+    if (!several_hosts && says_nothing && !addresses.empty()) loopback = loopback_of(addresses);
     if (several_hosts && says_nothing &&
         std::ranges::count(host.local_addresses, plan.endpoint.if_unknown) > 0)
         point.address = plan.endpoint.if_unknown;
@@ -124,9 +132,10 @@ Result<MeetingPoint> as_leader(boost::asio::io_context& loop, const Plan& plan,
 
 }  // namespace
 
-Result<tcp::acceptor> listen_on(boost::asio::io_context& loop, int port, bool loopback_only) {
+Result<tcp::acceptor> listen_on(boost::asio::io_context& loop, int port,
+                                const std::optional<ip::address>& loopback) {
     const auto number = static_cast<std::uint16_t>(port);
-    if (loopback_only) return try_listen(loop, {ip::address_v4::loopback(), number});
+    if (loopback) return try_listen(loop, {*loopback, number});
     auto both = try_listen(loop, {tcp::v6(), number});  // IPv4 as well
     return both ? std::move(both) : try_listen(loop, {tcp::v4(), number});
 }
@@ -170,7 +179,7 @@ Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Pla
         const bool answers =
             !plan.check && found && plan.identity.mode != rendezvous::IdentityMode::none;
         if (answers)
-            if (auto listener = listen_on(loop, 0, false)) alone.listener = std::move(*listener);
+            if (auto listener = listen_on(loop, 0)) alone.listener = std::move(*listener);
         return alone;
     }
     if (plan.lead == Lead::no) return as_client(loop, plan);

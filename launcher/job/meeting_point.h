@@ -45,9 +45,10 @@ std::vector<rendezvous::Peer> others_of_step(const Plan& plan);
 // --ip-address`) as endpoint, where nobody of the step would listen.
 std::vector<std::string> addresses_outside_step(const slurm::Allocation& allocation);
 
-// A listening socket: on loopback only, or on all addresses. Port 0 takes any free port. Possible
-// errors: unavailable, with the port and the reason.
-Result<boost::asio::ip::tcp::acceptor> listen_on(boost::asio::io_context& loop, int port,
-                                                 bool loopback_only);
+// A listening socket: on this loopback address only, or on all addresses. Port 0 takes any free
+// port. Possible errors: unavailable, with the port and the reason.
+Result<boost::asio::ip::tcp::acceptor> listen_on(
+    boost::asio::io_context& loop, int port,
+    const std::optional<boost::asio::ip::address>& loopback = {});
 
 }  // namespace ddprun::launcher

@@ -23,7 +23,10 @@ MaybeError set_backend(Options& options, const std::string& value) {
 }
 
 MaybeError set_master_addr(Options& options, const std::string& value) {
-    auto address = read_host_port(value);
+    // No port follows, so an IPv6 address needs no brackets.
+    const bool bare = value.find(':') != value.rfind(':') &&
+                      value.find_first_not_of("0123456789abcdefABCDEF:.") == std::string::npos;
+    auto address = read_host_port(bare ? "[" + value + "]" : value);
     if (!address) return address.error();
     // torchrun's --master-addr is a host without a port.
     if (address->port)

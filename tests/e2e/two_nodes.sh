@@ -143,3 +143,24 @@ expect_in "$work/other.one.err" "port $at: Address already in use; choose anothe
 expect_in "$work/other.two.err" 'has --node-rank=1, as has node .*; two jobs need two ports, or each its own --rdzv-id'
 touch "$work/go"
 expect_both 0
+
+say "localhost is ::1, and addresses of IPv6 without brackets where no port follows"
+if ((EUID == 0)) && unshare --net --mount true 2>/dev/null; then
+    printf '::1 localhost\nfd77::5 six\n' >"$work/hosts"
+    cat >"$work/six.sh" <<'SIX'
+ip link set lo up && ip -6 addr add fd77::5/64 dev lo nodad && hostname six && mount --bind "$1/hosts" /etc/hosts || exit 9
+show() { echo "$WORLD_SIZE at $MASTER_ADDR"; }; export -f show
+for endpoint in '[::1]:29811' localhost:29812 '[fd77::5]:29813'; do
+    "$2" --nnodes=2 --rdzv-id=six --rdzv-backend=c10d --rdzv-endpoint="$endpoint" --join-timeout=15 --no-label bash -c show &
+    "$2" --nnodes=2 --rdzv-id=six --rdzv-backend=c10d --rdzv-endpoint="$endpoint" --join-timeout=15 --no-label bash -c show || exit
+    wait $! || exit
+done
+"$2" --nnodes=1 --node-rank=0 --master-addr=fd77::5 --master-port=29814 --no-label bash -c show
+SIX
+    code=0
+    DDPRUN_TEST_MARK=$mark timeout --kill-after=5 90 unshare --net --uts --mount bash "$work/six.sh" "$work" "$ddprun" \
+        >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
+    expect_code 0
+    (($(grep -c '^2 at ' "$work/run.out") == 6 && $(grep -c '^1 at ' "$work/run.out") == 1)) || fail "not all have run"
+    expect_nothing_left 5
+fi
