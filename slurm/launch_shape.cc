@@ -69,6 +69,16 @@ Result<LaunchShape> check_launch_shape(const Environment& environment,
             alone.note = "ddprun runs on this host only, as requested, within " + job;
         return alone;
     }
+    // The user has said where the nodes meet, and starts the others by other means (ssh, pdsh, a
+    // step of the other nodes). If he has only forgotten srun, the note tells what is waited for.
+    if (asked.meets) {
+        if (nodes > 1 || context == Context::shell)
+            alone.note =
+                "ddprun runs on this host only, and waits at the endpoint for the other nodes of "
+                "--nnodes, which must be started on theirs; to start on all nodes of " +
+                job + " use srun --ntasks-per-node=1 ddprun …";
+        return alone;
+    }
     // salloc's shell usually runs on a login node, which does not belong to the job.
     if (context == Context::shell)
         return usage_error(

@@ -6,6 +6,7 @@
 //   several tasks        srun --ntasks-per-node=4 ddprun ...     refused: each would start all
 //   forgotten srun       ddprun ... in a script of several nodes   refused: the others would idle
 //   login node           ddprun ... in salloc's shell            refused: not a host of the job
+//   one by one           ddprun --nnodes=2 --rdzv-endpoint=... on each node, by ssh or pdsh
 //   alone                no job, a job of one node, or an interactive shell on a node
 //
 // Every sentence ends with the command line to use instead.
@@ -31,6 +32,7 @@ struct LaunchShape {
 // What the user's options say about the layout.
 struct ShapeAsked {
     bool one_node = false;         // --standalone or --nnodes=1: every layout is fine
+    bool meets = false;            // --nnodes and an endpoint: the user starts the other nodes
     bool task_per_worker = false;  // --task-per-worker
 };
 

@@ -250,11 +250,14 @@ MaybeError meet_elsewhere(Plan& plan, const Options& options, const HostFacts& h
     return std::nullopt;
 }
 
-// Whether the script calls srun once per node with an endpoint. Then each step is one node, and
-// Slurm's list does not name the others.
+// Whether nodes of other steps take part, or one that the batch script itself has started, so that
+// Slurm's list does not name them all: the user has named an endpoint, and the step is one node
+// (the script calls srun once per node) or too small for --nnodes.
 bool steps_meet(const Options& options, const Allocation& allocation) {
-    return allocation.nodes.size() == 1 && options.nnodes && options.nnodes->max > 1 &&
-           !options.standalone && (options.rdzv_endpoint || options.master_addr);
+    if (!options.nnodes || options.standalone || !(options.rdzv_endpoint || options.master_addr))
+        return false;
+    const auto nodes = static_cast<int>(allocation.nodes.size());
+    return nodes == 1 ? options.nnodes->max > 1 : options.nnodes->min > nodes;
 }
 
 }  // namespace
@@ -315,12 +318,15 @@ MaybeError plan_meeting(Plan& plan, const Options& options,
     if (!error && allocation) {
         plan.node_name = allocation->node_name;
         plan.slurm_restart_count = allocation->restart_count;
-        // Leaves the step id out, since it differs from node to node here.
-        if (!options.rdzv_id)
+        // Leaves the step id out, since it differs from node to node here. Where the batch script
+        // may have started a node itself, that one knows no step, and all keep torchrun's default.
+        const std::size_t nodes = allocation->nodes.size();
+        if (!options.rdzv_id && nodes == 1)
             plan.run_id =
                 (allocation->cluster.empty() ? "" : allocation->cluster + ".") + allocation->job_id;
-        plan.notes.push_back(
-            "this step has one node; the other nodes of --nnodes are in other steps");
+        plan.notes.push_back("this step has " +
+                             (nodes == 1 ? "one node" : std::to_string(nodes) + " nodes") +
+                             "; the other nodes of --nnodes are in other steps");
     }
     return error;
 }

@@ -62,6 +62,7 @@ void count_workers(StepToCome& step, const Options& options) {
 
 slurm::ShapeAsked shape_asked(const Options& options) {
     return {.one_node = options.standalone || (options.nnodes && options.nnodes->max == 1),
+            .meets = options.nnodes && options.nnodes->max > 1 && names_endpoint(options),
             .task_per_worker = options.task_per_worker};
 }
 

@@ -125,6 +125,17 @@ printf '#!/bin/bash\nddprun true\n' >"$work/forgotten.sbatch"
 lab_batch 30 -N2 -o "$work/batch.out" "$work/forgotten.sbatch"
 expect_code 2
 expect_in "$work/batch.out" 'srun is missing'
+say "nodes that a script starts one by one, the first of them itself"
+cat >"$work/one_by_one.sbatch" <<S
+#!/bin/bash
+options="--nnodes=3 --rdzv-id=parts --rdzv-backend=c10d --rdzv-endpoint=\$SLURMD_NODENAME:29511 --join-timeout=30 --no-label"
+srun -N2 -n2 --exclude=\$SLURMD_NODENAME ddprun \$options bash -c 'echo "part of \$WORLD_SIZE"' &
+ddprun \$options bash -c 'echo "part of \$WORLD_SIZE"' && wait \$!
+S
+lab_batch 60 -N3 --ntasks-per-node=1 -o "$work/batch.out" "$work/one_by_one.sbatch"
+expect_code 0
+(($(grep -c '^part of 3' "$work/batch.out") == 3)) || fail "not three nodes"
+expect_in "$work/batch.out" 'waits at the endpoint for the other nodes of --nnodes'
 say "a variable that contradicts another, and a host list with a mistake"
 lab 30 srun "${two[@]}" env SLURM_STEP_NUM_NODES=3 ddprun true
 expect_code 2

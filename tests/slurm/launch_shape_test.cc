@@ -88,6 +88,22 @@ TEST(LaunchShape, LoginNode) {
     EXPECT_TRUE(check_launch_shape(environment, std::nullopt, kOneNode));
 }
 
+// A loop of ssh over the nodes, the first of which the batch script starts itself: the options say
+// where the nodes meet. Srun may have been forgotten all the same, so a note says what happens.
+TEST(LaunchShape, NodesThatTheUserStartsOneByOne) {
+    const ShapeAsked asked{.meets = true};
+    Environment shell = job("2");
+    shell.erase("SLURMD_NODENAME");
+    for (const Environment& environment : {job("4"), shell}) {
+        const auto shape = check_launch_shape(environment, std::nullopt, asked);
+        ASSERT_TRUE(shape) << shape.error().sentence();
+        EXPECT_EQ(shape->kind, Kind::alone);
+        EXPECT_THAT(shape->note, HasSubstr("waits at the endpoint for the other nodes"));
+        EXPECT_THAT(shape->note, HasSubstr("of job 8812 use srun --ntasks-per-node=1 ddprun"));
+    }
+    EXPECT_EQ(check_launch_shape(job("1"), std::nullopt, asked)->note, "");
+}
+
 // No job at all, and an interactive shell on a node of the job. People try things in such a shell,
 // so the hint about the other nodes is a note and not an error.
 TEST(LaunchShape, Alone) {

@@ -165,6 +165,22 @@ TEST(PlanMeeting, FirstNodeWhoseNameNobodyKnows) {
     EXPECT_EQ(meeting_plan({}, a)->endpoint.if_unknown, "");
 }
 
+// The batch script starts one node itself, and a step has the others. All have the same id: the one
+// of the script knows no step.
+TEST(PlanMeeting, AStepThatIsOnlyAPart) {
+    const std::vector<std::string> options{"--nnodes=3", "--rdzv-endpoint=n0:29500"};
+    const auto part = plan(options, step(2, 1)), whole = plan(options, std::nullopt);
+    ASSERT_TRUE(part) << part.error().sentence();
+    EXPECT_EQ(part->run_id, whole->run_id);
+    EXPECT_EQ(part->endpoint, whole->endpoint);
+    EXPECT_EQ(part->limits.min_nodes, 3);
+    EXPECT_EQ(part->node_name, "n2");
+    EXPECT_EQ(part->lead, Lead::if_address_matches);
+    EXPECT_THAT(part->notes, testing::Contains(HasSubstr("this step has 2 nodes; the other")));
+    EXPECT_TRUE(
+        plan({"--nnodes=1:3", "--rdzv-endpoint=n1:29500"}, step(2, 1))->limits.order.size());
+}
+
 // Options that contradict the step: a job that waits for nodes which Slurm will not give, or one
 // that leaves nodes idle. The sentence says what to change.
 TEST(PlanMeeting, StepAgainstOptions) {
