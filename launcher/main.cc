@@ -106,7 +106,8 @@ launcher::HostFacts look_at_host(const Environment& environment, const char* cal
     host.random_id = options.dry_run ? launcher::kNotMadeYet : hexadecimal(random_number());
     host.called_as_torchrun = is_torchrun(called_as);
     host.python_exec = launcher::find_python(environment, called_as, host.called_as_torchrun);
-    host.python_in_path = launcher::find_in_path(launcher::kPython, optional_value(environment, "PATH"));
+    host.python_in_path =
+        launcher::find_in_path(launcher::kPython, optional_value(environment, "PATH"));
     host.log_at_terminal = ::isatty(STDERR_FILENO) == 1;
     host.omp_num_threads_set = environment.contains("OMP_NUM_THREADS");
     return host;
@@ -191,8 +192,12 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, const Allo
     input.host = look_at_host(environment, called_as, options);
     // Only where the user has named an endpoint, since finding these addresses may need a name
     // server.
-    if (in_step && (options.rdzv_endpoint || options.master_addr) && !options.dry_run)
+    if (in_step && (options.rdzv_endpoint || options.master_addr) && !options.dry_run) {
         input.host.addresses_outside_step = launcher::addresses_outside_step(**allocation);
+        input.host.endpoint_unknown = launcher::is_unknown_host(
+            options.rdzv_endpoint ? options.rdzv_endpoint->host : *options.master_addr,
+            **allocation);
+    }
     auto plan = launcher::make_plan(options, in_step ? *allocation : std::nullopt, input.host);
     if (!plan) return plan.error();
     // A check tests the program on every node and reports it (check_look.h), so it does not stop

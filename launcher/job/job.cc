@@ -38,6 +38,8 @@ using rendezvous::Ending;
 
 // At the end: how long to wait for a reader of our output, or a file system, that takes nothing.
 constexpr auto kFlushLimit = std::chrono::seconds{5};
+// How long nobody may answer at an endpoint that is perhaps nobody's, until the user is told.
+constexpr auto kEndpointDoubted = std::chrono::seconds{4};
 // For operators who read the workers' text to its end; who does not read is not waited for.
 constexpr std::chrono::milliseconds kVisitorsLimit{500};
 
@@ -176,6 +178,7 @@ class Job {
     }
 
     void find_ledger(const rendezvous::Welcome& leader, std::function<void(bool)> done) {
+        unanswered_.cancel();
         ledger_.find(leader, [this, done = std::move(done)](bool found) {
             if (found) tell_secrets_the_folder();
             done(found);
@@ -219,6 +222,12 @@ class Job {
         await_signal(runner);
         if (slurm_) slurm_->watch_for_loss(*service_);
         runner.start();
+        if (!service_->leads() && !plan_.endpoint_doubt.empty()) {
+            unanswered_.expires_after(kEndpointDoubted);
+            unanswered_.async_wait([this](const boost::system::error_code& answered) {
+                if (!answered) say(Note::Level::warn, plan_.endpoint_doubt);
+            });
+        }
         if (events_) events_->begin();
         if (loop_.stopped()) loop_.restart();
         loop_.run();
@@ -346,6 +355,7 @@ class Job {
     std::optional<rendezvous::Service> service_;
     std::optional<EventProgram> events_;
     boost::asio::steady_timer last_{loop_};
+    boost::asio::steady_timer unanswered_{loop_};  // the endpoint; until a leader has welcomed us
     std::optional<Ending> ending_;
     // Connection to the leader that told us the ending; it closes when the leader leaves.
     UniqueFd leader_;

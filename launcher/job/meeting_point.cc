@@ -37,8 +37,7 @@ Result<tcp::acceptor> try_listen(boost::asio::io_context& loop, const tcp::endpo
     return acceptor;
 }
 
-// An unknown name is not an error here: it only means that the name proves nothing.
-Addresses addresses_of(boost::asio::io_context& loop, const std::string& host) {
+Result<Addresses> look_up(boost::asio::io_context& loop, const std::string& host) {
     std::optional<Result<Addresses>> found;
     ddprun::resolve(loop, host, kResolveLimit,
                     [&](Result<Addresses> result) { found = std::move(result); });
@@ -46,7 +45,13 @@ Addresses addresses_of(boost::asio::io_context& loop, const std::string& host) {
         if (loop.stopped()) loop.restart();
         loop.run_one();
     }
-    return *found ? **found : Addresses{};
+    return std::move(*found);
+}
+
+// An unknown name is not an error here: it only means that the name proves nothing.
+Addresses addresses_of(boost::asio::io_context& loop, const std::string& host) {
+    const auto found = look_up(loop, host);
+    return found ? *found : Addresses{};
 }
 
 // Where to listen if the endpoint is this host's loopback. A name may have several such addresses;
@@ -150,6 +155,17 @@ std::vector<std::string> addresses_outside_step(const slurm::Allocation& allocat
     for (const ip::address& address : addresses_of(loop, allocation.job_nodes.front()))
         texts.push_back(address.to_string());
     return texts;
+}
+
+bool is_unknown_host(const std::string& name, const slurm::Allocation& allocation) {
+    const auto is = [&name](const std::string& node) {
+        return node.substr(0, node.find('.')) == name.substr(0, name.find('.'));
+    };
+    if (std::ranges::any_of(allocation.nodes, is) || std::ranges::any_of(allocation.job_nodes, is))
+        return false;
+    boost::asio::io_context loop;
+    const auto found = look_up(loop, name);
+    return !found && found.error().code() == ErrorCode::not_found;
 }
 
 std::vector<rendezvous::Peer> others_of_step(const Plan& plan) {

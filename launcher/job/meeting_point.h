@@ -45,6 +45,11 @@ std::vector<rendezvous::Peer> others_of_step(const Plan& plan);
 // --ip-address`) as endpoint, where nobody of the step would listen.
 std::vector<std::string> addresses_outside_step(const slurm::Allocation& allocation);
 
+// Whether a name that the user has given as endpoint belongs to no host at all, as far as this one
+// knows. A node of the job needs no name here, and a name server that does not answer proves
+// nothing.
+bool is_unknown_host(const std::string& name, const slurm::Allocation& allocation);
+
 // A listening socket: on this loopback address only, or on all addresses. Port 0 takes any free
 // port. Possible errors: unavailable, with the port and the reason.
 Result<boost::asio::ip::tcp::acceptor> listen_on(

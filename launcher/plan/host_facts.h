@@ -30,6 +30,7 @@ struct HostFacts {
     // Addresses of the batch script's host, if the step does not run on it. No node of the step has
     // them.
     std::vector<std::string> addresses_outside_step;
+    bool endpoint_unknown = false;  // the endpoint is a name that nobody here knows
     std::string working_directory;
     std::string temporary_directory = "/tmp";    // for files that stay
     std::string fleeting_directory = "/tmp";     // for those that go with the job

@@ -58,6 +58,7 @@ struct Program {
 struct Plan {
     std::string run_id;
     std::string node_name;
+    std::string endpoint_doubt;    // what to say if nobody answers there for some seconds; or empty
     std::optional<int> node_rank;  // index in limits.order, or what --node-rank says
     // What the rendezvous needs. limits.order are the nodes that are expected; empty: not known.
     rendezvous::Limits limits;

@@ -107,6 +107,12 @@ MaybeError place_in_step(Plan& plan, const Options& options, const Allocation& a
                            std::to_string(allocation.nodes.size()) +
                            " nodes cannot meet; leave --rdzv-endpoint and --master-addr out: Slurm "
                            "knows the first node of the step");
+    if (host.endpoint_unknown)
+        return usage_error("the endpoint " + given->host + ": no host of this name is known on " +
+                           allocation.node_name + ", and it is no node of this step (" +
+                           slurm::fold_hostlist(allocation.nodes) +
+                           "); leave --rdzv-endpoint and --master-addr out: Slurm knows the first "
+                           "node of the step");
     // A warning only: Slurm knows where the nodes can meet, so the job can run.
     if (outside_step(*given, allocation, host)) {
         plan.warnings.push_back(
@@ -260,6 +266,25 @@ bool steps_meet(const Options& options, const Allocation& allocation) {
     return nodes == 1 ? options.nnodes->max > 1 : options.nnodes->min > nodes;
 }
 
+// For an endpoint of which each node finds out by itself whether it has the address. In a step its
+// first node says it: if another one has the address, the first is with it soon.
+std::string endpoint_doubt(const Plan& plan) {
+    if (plan.lead != Lead::if_address_matches) return {};
+    const std::string& host = plan.endpoint.host;
+    const std::vector<std::string>& nodes = plan.limits.order;
+    const std::string begin = "nobody answers at the endpoint " + host +
+                              " yet, which is no address of this node (" + plan.node_name + "); ";
+    if (nodes.empty())
+        return begin +
+               "if it is none of the other nodes', nobody ever will: start ddprun on that host, "
+               "too, or correct --rdzv-endpoint";
+    if (plan.node_rank != 0) return {};
+    return begin + "if it is none of the other nodes' of this step (" +
+           slurm::fold_hostlist(nodes) +
+           "), nobody ever will: leave --rdzv-endpoint and --master-addr out, since Slurm knows "
+           "the first node of the step";
+}
+
 }  // namespace
 
 // Takes the first IPv4 address of the interface, else an IPv6 address that is valid beyond the
@@ -312,9 +337,12 @@ std::vector<int> derived_ports(const Allocation& allocation) {
 
 MaybeError plan_meeting(Plan& plan, const Options& options,
                         const std::optional<Allocation>& allocation, const HostFacts& host) {
-    if (allocation && (options.task_per_worker || !steps_meet(options, *allocation)))
-        return meet_in_step(plan, options, *allocation, host);
-    auto error = meet_elsewhere(plan, options, host);
+    const bool in_step =
+        allocation && (options.task_per_worker || !steps_meet(options, *allocation));
+    auto error = in_step ? meet_in_step(plan, options, *allocation, host)
+                         : meet_elsewhere(plan, options, host);
+    plan.endpoint_doubt = endpoint_doubt(plan);
+    if (in_step) return error;
     if (!error && allocation) {
         plan.node_name = allocation->node_name;
         plan.slurm_restart_count = allocation->restart_count;

@@ -46,7 +46,9 @@ std::optional<std::string> CallPatience::word(Time now) {
 
 Error CallPatience::verdict(Time now) const {
     if (once_ && goes_on(now)) return Error(ErrorCode::unavailable, last_try_);
-    const std::string count = candidates_ == 1 ? "" : std::to_string(candidates_) + " candidates, ";
+    const std::string first = first_.empty() ? "" : "the first is " + first_ + ", ";
+    const std::string count =
+        candidates_ == 1 ? "" : std::to_string(candidates_) + " candidates, " + first;
     return Error(ErrorCode::timed_out,
                  "could not reach the rendezvous in time (" + count +
                      "last: " + (last_try_.empty() ? "no candidate to call" : last_try_) + ")");

@@ -21,8 +21,9 @@ namespace ddprun::rendezvous {
 class CallPatience {
   public:
     // `deadline` may be kNever.
-    CallPatience(std::size_t candidates, Time deadline, bool once)
-        : candidates_(candidates), deadline_(deadline), once_(once) {}
+    // `first`: the candidate that is called first, for the sentence.
+    CallPatience(std::size_t candidates, Time deadline, bool once, std::string first = {})
+        : candidates_(candidates), deadline_(deadline), once_(once), first_(std::move(first)) {}
 
     bool goes_on(Time now) const { return now < deadline_; }
     // The time until the deadline, at most `limit`: for each single wait of the call.
@@ -52,6 +53,7 @@ class CallPatience {
     const std::size_t candidates_;
     const Time deadline_;
     const bool once_;
+    const std::string first_;
     Duration pause_ = std::chrono::milliseconds{1};  // the next one
     std::optional<Time> refused_since_;
     Time speaks_at_ = kNever;

@@ -40,7 +40,8 @@ ClientCall::ClientCall(asio::io_context& loop, Log log, ClientCallbacks callback
       opening_(std::move(order.opening)),
       secrets_(secrets),
       has_met_(has_met),
-      patience_(candidates_.size(), order.deadline, order.once),
+      patience_(candidates_.size(), order.deadline, order.once,
+                candidates_.empty() ? "" : target_text(candidates_.front())),
       pause_(loop),
       answered_(loop) {}
 

@@ -136,6 +136,13 @@ lab_batch 60 -N3 --ntasks-per-node=1 -o "$work/batch.out" "$work/one_by_one.sbat
 expect_code 0
 (($(grep -c '^part of 3' "$work/batch.out") == 3)) || fail "not three nodes"
 expect_in "$work/batch.out" 'waits at the endpoint for the other nodes of --nnodes'
+say "an endpoint that is nobody's: a name that no host has, and an address that no node has"
+refused 'the endpoint n99: no host of this name is known on n1.*\(n\[1-2\]\)' "${two[@]}" -- --rdzv-endpoint=n99:29500
+lab 40 srun "${two[@]}" ddprun --rdzv-endpoint="$at.250:29500" --join-timeout=8 bash -c 'touch "$0"' "$work/started"
+expect_code 69
+expect_in "$work/run.err" "nobody answers at the endpoint $at.250 yet, which is no address of this node \(n1\).*n\[1-2\]"
+expect_in "$work/run.err" "the first is $at.250:29500"
+expect_nothing_left 5
 say "a variable that contradicts another, and a host list with a mistake"
 lab 30 srun "${two[@]}" env SLURM_STEP_NUM_NODES=3 ddprun true
 expect_code 2

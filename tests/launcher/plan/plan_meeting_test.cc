@@ -169,7 +169,8 @@ TEST(PlanMeeting, FirstNodeWhoseNameNobodyKnows) {
 // of the script knows no step.
 TEST(PlanMeeting, AStepThatIsOnlyAPart) {
     const std::vector<std::string> options{"--nnodes=3", "--rdzv-endpoint=n0:29500"};
-    const auto part = plan(options, step(2, 1)), whole = plan(options, std::nullopt);
+    const auto part = meeting_plan(options, meeting_step(2, 1)),
+               whole = meeting_plan(options, std::nullopt);
     ASSERT_TRUE(part) << part.error().sentence();
     EXPECT_EQ(part->run_id, whole->run_id);
     EXPECT_EQ(part->endpoint, whole->endpoint);
@@ -177,8 +178,33 @@ TEST(PlanMeeting, AStepThatIsOnlyAPart) {
     EXPECT_EQ(part->node_name, "n2");
     EXPECT_EQ(part->lead, Lead::if_address_matches);
     EXPECT_THAT(part->notes, testing::Contains(HasSubstr("this step has 2 nodes; the other")));
-    EXPECT_TRUE(
-        plan({"--nnodes=1:3", "--rdzv-endpoint=n1:29500"}, step(2, 1))->limits.order.size());
+    EXPECT_TRUE(meeting_plan({"--nnodes=1:3", "--rdzv-endpoint=n1:29500"}, meeting_step(2, 1))
+                    ->limits.order.size());
+}
+
+// An endpoint that may be nobody's. A name that no host has is one for certain.
+TEST(PlanMeeting, AnEndpointThatIsNobodys) {
+    const std::vector<std::string> options{"--rdzv-endpoint=10.9.9.9:29500"};
+    EXPECT_EQ(
+        meeting_plan(options, meeting_step(3, 0))->endpoint_doubt,
+        "nobody answers at the endpoint 10.9.9.9 yet, which is no address of this node (n1); "
+        "if it is none of the other nodes' of this step (n[1-3]), nobody ever will: leave "
+        "--rdzv-endpoint and --master-addr out, since Slurm knows the first node of the step");
+    EXPECT_EQ(meeting_plan(options, meeting_step(3, 1))->endpoint_doubt, "") << "one node says it";
+    EXPECT_EQ(meeting_plan({"--rdzv-endpoint=n1:29500"}, meeting_step(3, 0))->endpoint_doubt, "");
+    EXPECT_THAT(
+        meeting_plan({"--nnodes=2", "--rdzv-endpoint=10.9.9.9:1"}, std::nullopt)->endpoint_doubt,
+        HasSubstr("start ddprun on that host, too"));
+    HostFacts host;
+    host.endpoint_unknown = true;
+    EXPECT_EQ(
+        make_plan(parse_options({"--rdzv-endpoint=n9:1", "./train"}, {}).value(),
+                  meeting_step(2, 0), host)
+            .error()
+            .sentence(),
+        "the endpoint n9: no host of this name is known on n1, and it is no node of this step "
+        "(n[1-2]); leave --rdzv-endpoint and --master-addr out: Slurm knows the first node of "
+        "the step");
 }
 
 // Options that contradict the step: a job that waits for nodes which Slurm will not give, or one
