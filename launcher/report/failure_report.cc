@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "agent/death/exit_report.h"
+#include "base/python_exception.h"
 #include "base/utc_text.h"
-#include "launcher/report/python_exception.h"
 #include "rendezvous/model/node_name.h"
 
 namespace ddprun::launcher {

@@ -3,12 +3,29 @@
 #include "rendezvous/rules/restart_policy.h"
 
 #include "base/exit_code.h"
+#include "base/python_exception.h"
 
 namespace ddprun::rendezvous {
+namespace {
+
+// Why the default restarts, after the first of its restarts. A generation also counts as met when
+// its workers have run for a time without calling the store (agent/parts/headway.h).
+std::string automatic_reason(Reach reach) {
+    const std::string option = " (--max-restarts=auto: ";
+    if (reach == Reach::progressed) return option + "the workers had made progress)";
+    if (reach == Reach::met) return option + "the workers had met, or run for half a minute)";
+    return option + "the workers of an earlier generation had met)";
+}
+
+}  // namespace
 
 std::string cause_key(const WorkerOutcome& failure) {
-    return std::to_string(failure.rank) + "/" + std::to_string(failure.exit_code) + "/" +
-           std::to_string(failure.signal) + "/" + (failure.hung ? "hang" : failure.error);
+    const std::string code =
+        std::to_string(failure.exit_code) + "/" + std::to_string(failure.signal) + "/";
+    const std::string error =
+        failure.error.empty() ? python_exception(failure.tail) : failure.error;
+    if (!failure.hung && !error.empty()) return code + error;
+    return std::to_string(failure.rank) + "/" + code + (failure.hung ? "hang" : "");
 }
 
 int restart_budget(int max_restarts) { return max_restarts == kAutoRestarts ? 3 : max_restarts; }
@@ -59,10 +76,8 @@ RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& fai
                 "restart " + std::to_string(budget) + of_budget + " used up (--max-restarts)"};
     ++history.restarts;
     // The rule is said once, with the first restart that nobody has asked for.
-    return {true,
-            "restart " + std::to_string(history.restarts) + of_budget +
-                (automatic && history.restarts == 1 ? " (--max-restarts=auto: the workers had met)"
-                                                    : "")};
+    return {true, "restart " + std::to_string(history.restarts) + of_budget +
+                      (automatic && history.restarts == 1 ? automatic_reason(reach) : "")};
 }
 
 bool starts_cold(const RestartHistory& history, const Limits& limits) {

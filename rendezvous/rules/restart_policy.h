@@ -23,8 +23,9 @@ struct RestartDecision {
     std::string sentence;
 };
 
-// The key by which two failures count as the same: rank, exit code or signal, and the last line of
-// the error; or that it hung.
+// The key by which two failures count as the same: exit code or signal, and the exception (the last
+// line of the error file, else what Python printed). All ranks may raise the same one, and which is
+// first is chance, so the rank belongs to the key only where no exception is known.
 std::string cause_key(const WorkerOutcome& failure);
 
 // The budget as a number. Workers see it as TORCHELASTIC_MAX_RESTARTS.

@@ -36,7 +36,9 @@ TEST(RestartPolicy, AutoRestartsOnlyWhatHasMet) {
               "it anyway)");
     EXPECT_EQ(job.history.restarts, 0);
     job.reach = Reach::met;
-    EXPECT_EQ(job.fails(exited(0, 3)), "restart 1 of 3 (--max-restarts=auto: the workers had met)");
+    EXPECT_EQ(
+        job.fails(exited(0, 3)),
+        "restart 1 of 3 (--max-restarts=auto: the workers had met, or run for half a minute)");
     job.reach = Reach::start;  // once is enough for the whole job
     EXPECT_EQ(job.fails(exited(0, 1)), "restart 2 of 3");
 }
@@ -53,7 +55,11 @@ TEST(RestartPolicy, AutoDoesNotRestartWhatTheUserMustChange) {
     EXPECT_EQ(told.fails(exited(0, 2)), "restart 1 of 2");
     Job trained{limits(1, 1), {}, Reach::progressed};
     EXPECT_EQ(trained.fails(exited(0, 2)),
-              "restart 1 of 3 (--max-restarts=auto: the workers had met)");
+              "restart 1 of 3 (--max-restarts=auto: the workers had made progress)");
+    Job before{limits(1, 1)};
+    before.history.met = true;  // a node was lost then, which uses up no restart
+    EXPECT_EQ(before.fails(exited(0, 1)),
+              "restart 1 of 3 (--max-restarts=auto: the workers of an earlier generation had met)");
 }
 
 // A worker that never ran has no import or argument that could be wrong.
@@ -103,12 +109,34 @@ TEST(RestartPolicy, SeesACrashLoopInThreeOfTheSameCause) {
               "of training)");
 }
 
-// Five failures, each with another error, code, rank or signal than the one before: no crash loop.
+// All ranks raise the same exception, and another one is first each time. It is in the error file,
+// or only in what Python has printed. Without any the rank counts.
+TEST(RestartPolicy, TakesTheExceptionForTheCauseAndNotTheRank) {
+    const auto in_a_row = [](const WorkerOutcome& first, const WorkerOutcome& second) {
+        Job job{limits(1, 1, 9), {}, Reach::met};
+        job.fails(first);
+        job.fails(second);
+        return job.history.in_a_row;
+    };
+    const auto raised = [](int rank, const std::string& exception) {
+        WorkerOutcome failure = exited(rank, 1);
+        failure.tail = {"Traceback (most recent call last):",
+                        "  File \"train.py\", line 7, in main", exception};
+        return failure;
+    };
+    EXPECT_EQ(in_a_row(exited(0, 1, "KeyError: 'x'"), exited(1, 1, "KeyError: 'x'")), 2);
+    EXPECT_EQ(in_a_row(raised(0, "KeyError: 'x'"), raised(1, "KeyError: 'x'")), 2);
+    EXPECT_EQ(in_a_row(raised(0, "KeyError: 'x'"), exited(1, 1, "KeyError: 'x'")), 2);
+    EXPECT_EQ(in_a_row(raised(0, "KeyError: 'x'"), raised(0, "KeyError: 'y'")), 1);
+    EXPECT_EQ(in_a_row(exited(0, 1), exited(1, 1)), 1);
+}
+
+// Five failures, each with another error, code or signal than the one before: no crash loop.
 // Progress ends the count too, since a fault that comes only after hours is no crash loop.
 TEST(RestartPolicy, CountsOnlyTheSameCauseInARow) {
     Job job{limits(1, 1, 9)};
-    for (const WorkerOutcome& failure : {exited(0, 1, "a"), exited(0, 1, "b"), exited(0, 2, "b"),
-                                         exited(1, 2, "b"), killed(1, 9)}) {
+    for (const WorkerOutcome& failure :
+         {exited(0, 1, "a"), exited(0, 1, "b"), exited(0, 2, "b"), exited(1, 2), killed(1, 9)}) {
         job.fails(failure);
         EXPECT_EQ(job.history.in_a_row, 1) << failure.sentence;
     }

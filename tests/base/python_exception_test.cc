@@ -1,9 +1,9 @@
 // The exception of a Python program, found in what it printed last. Pure.
-#include "launcher/report/python_exception.h"
+#include "base/python_exception.h"
 
 #include <gtest/gtest.h>
 
-namespace ddprun::launcher {
+namespace ddprun {
 namespace {
 
 const std::string kFile = "  File \"/data/train.py\", line 7, in <module>";
@@ -53,4 +53,4 @@ TEST(PythonException, IsNotGuessed) {
 }
 
 }  // namespace
-}  // namespace ddprun::launcher
+}  // namespace ddprun

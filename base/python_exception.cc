@@ -1,10 +1,10 @@
 // A traceback is a block of indented lines, `  File "train.py", line 7, in <module>` among them,
 // and then the exception's line, which is not indented.
-#include "launcher/report/python_exception.h"
+#include "base/python_exception.h"
 
 #include <string_view>
 
-namespace ddprun::launcher {
+namespace ddprun {
 namespace {
 
 bool is_name_part(char c) {
@@ -46,4 +46,4 @@ std::string python_exception(const std::vector<std::string>& lines) {
     return found;
 }
 
-}  // namespace ddprun::launcher
+}  // namespace ddprun

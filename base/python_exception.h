@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-namespace ddprun::launcher {
+namespace ddprun {
 
 // The line that names the newest exception, such as "ValueError: no data", or nothing. The
 // beginning of the traceback may be cut off.
 std::string python_exception(const std::vector<std::string>& lines);
 
-}  // namespace ddprun::launcher
+}  // namespace ddprun
