@@ -64,7 +64,7 @@ Effects Machine::step(Time now, const Event& event) {
                         [&](const KeeperBack&) { s.keeper_alive = true; },
                         [&](const NoKeeper& e) { s.on_no_keeper(e.why); },
                         [&](const WorkerProgress& e) { s.on_progress(now, e); },
-                        [&](const WorkersExamined& e) { s.on_examined(e); },
+                        [&](const WorkersExamined& e) { s.on_examined(now, e); },
                         [&](const WorkersStill& e) { s.on_still(now, e); },
                         [&](const StoreContact& e) { s.on_contact(now, e); },
                         [&](const LedgerFound& e) { s.on_ledger_found(e.found); },

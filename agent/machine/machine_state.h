@@ -137,7 +137,7 @@ struct MachineState {
     void got_to(Time now, rendezvous::Reach reach);
     void tell_soon(Time now);
     void on_examine(const rendezvous::Examine& examine);
-    void on_examined(const WorkersExamined& event);
+    void on_examined(Time now, const WorkersExamined& event);
     void on_still(Time now, const WorkersStill& event);
     void say_not_finite(const WorkerProgress& event);
     rendezvous::Marks marks(Time now) const;

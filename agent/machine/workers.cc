@@ -304,8 +304,11 @@ void MachineState::on_examine(const rendezvous::Examine& examine) {
     effects.push_back(std::move(effect));
 }
 
-void MachineState::on_examined(const WorkersExamined& event) {
+// What the workers do now goes before the answer, since the leader's question may have come from
+// what they did seconds ago.
+void MachineState::on_examined(Time now, const WorkersExamined& event) {
     if (!is_running(event.generation)) return;
+    beat(now);
     running->unread = event.unread;
     rendezvous::Report report{event.generation, event.outcomes, event.recorded};
     for (rendezvous::WorkerOutcome& outcome : report.outcomes) {

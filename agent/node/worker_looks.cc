@@ -105,7 +105,7 @@ void WorkerLooks::examine(const ExamineWorkers& asked) {
     const auto looked = std::make_shared<Looked>();
     looked->generation = asked.generation;
     looked->asked_at = boot_now();
-    // What is recorded and what is kept, both at once: each may take its time.
+    // What is recorded, what is kept and where all are, at once: each may take its time.
     const auto part = [this, looked, ranks = asked.local_ranks, alive = std::weak_ptr(alive_)] {
         if (alive.lock() && --looked->missing == 0) look_closely(looked, ranks);
     };
@@ -120,6 +120,7 @@ void WorkerLooks::examine(const ExamineWorkers& asked) {
         looked->file = file;
         part();
     });
+    still_.look_again(part);
 }
 
 // Stacks and GPUs of those that are asked for, at the same time.

@@ -51,7 +51,7 @@ class WorkerLooks {
         std::vector<rendezvous::WorkerOutcome> outcomes;
         std::vector<FoundStack> stacks;
         std::vector<std::string> gpus;
-        int missing = 2;  // of the two that are looked for at the same time
+        int missing = 3;  // of what is looked for at the same time
     };
     void keep(const WorkerSet& set, std::function<void(const std::string&)> kept);
     void write(Duration patience, std::function<Result<>()> work, std::function<void(bool)> done);

@@ -21,7 +21,10 @@ Still still_of(Time now, std::size_t index, const StillWorker& worker) {
     if (still.doing == Doing::in_collective) {
         still.lost_from = worker.lost().from;
         still.lost_to = worker.lost().to;
-    } else if (still.doing != Doing::meets) {
+    } else if (still.doing == Doing::meets) {
+        // It stood still before it came, too.
+        still.lasted = std::min(still.lasted, worker.met_for(now));
+    } else {
         still.unmoved = worker.unmoved(now);
     }
     return still;
@@ -45,7 +48,9 @@ std::vector<Still> still_kinds(Time now, const std::vector<StillWorker>& workers
             continue;
         }
         same->workers |= still.workers;
-        same->lasted = std::min(same->lasted, still.lasted);
+        // They meet since the first one has come.
+        same->lasted = still.doing == Doing::meets ? std::max(same->lasted, still.lasted)
+                                                   : std::min(same->lasted, still.lasted);
         same->unmoved = std::min(same->unmoved, still.unmoved);
         same->usual = std::max(same->usual, still.usual);
     }

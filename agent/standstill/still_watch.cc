@@ -2,10 +2,12 @@
 #include "agent/standstill/still_watch.h"
 
 #include <algorithm>
+#include <boost/asio/co_spawn.hpp>
 #include <chrono>
 #include <cmath>
 #include <utility>
 
+#include "base/loop/in_time.h"
 #include "base/system/boot_clock.h"
 
 namespace ddprun::agent {
@@ -19,6 +21,7 @@ constexpr int kPlacesShare = 4;
 constexpr int kHiddenLooks = 10;
 // A look that has lasted for so long hangs.
 constexpr auto kHangs = std::chrono::seconds{10};
+constexpr auto kLookedAgain = std::chrono::seconds{1};
 
 }  // namespace
 
@@ -28,7 +31,8 @@ struct StillWatch::Readers {
 
 StillWatch::StillWatch(boost::asio::io_context& loop, Workers workers, Tell tell, Say say,
                        std::string proc)
-    : workers_(std::move(workers)),
+    : loop_(loop),
+      workers_(std::move(workers)),
       tell_(std::move(tell)),
       say_(std::move(say)),
       proc_(std::move(proc)),
@@ -141,10 +145,29 @@ void StillWatch::find_places(const WatchedWorkers& workers, Time now, Duration l
     const auto places = std::make_shared<std::vector<ProgramPlace>>();
     placing_->look(
         now, [workers, connections, places] { *places = read_places(workers, connections); },
-        [this, generation = workers.generation, places] {
-            if (generation != generation_) return;
-            const Time now = boot_now();
-            for (std::size_t i = 0; i < places->size(); ++i) still_[i].found_at(now, (*places)[i]);
+        [this, generation = workers.generation, places] { found(generation, *places); });
+}
+
+void StillWatch::found(Generation generation, const std::vector<ProgramPlace>& places) {
+    if (generation != generation_) return;
+    const Time now = boot_now();
+    for (std::size_t i = 0; i < places.size(); ++i) still_[i].found_at(now, places[i]);
+}
+
+void StillWatch::look_again(std::function<void()> done) {
+    const WatchedWorkers workers = workers_();
+    const bool connections = std::ranges::any_of(still_, &StillWorker::in_collective);
+    const auto look = [workers, connections] { return read_places(workers, connections); };
+    boost::asio::co_spawn(
+        loop_, in_time(kLookedAgain, look),
+        [this, workers, alive = std::weak_ptr(alive_), done = std::move(done)](
+            const std::exception_ptr&, const std::optional<std::vector<ProgramPlace>>& places) {
+            if (!alive.lock()) return;
+            if (places && workers.generation == generation_ && !closed_) {
+                found(workers.generation, *places);
+                if (told_) tell_(generation_, still_kinds(boot_now(), still_), {});
+            }
+            done();
         });
 }
 

@@ -39,6 +39,9 @@ class StillWatch {
     // In which call of the trainer library a worker that stands still is; empty: in none, or not
     // known.
     std::string call_of(std::size_t worker) const;
+    // Looks where they are now, since the place that is known may be some time old, and tells it if
+    // all stand still. `done` follows from the loop in any case, within a second.
+    void look_again(std::function<void()> done);
     // Looks no more.
     void close();
 
@@ -51,7 +54,9 @@ class StillWatch {
     void say_hanging(Time now);
     void say_hidden(const WatchedWorkers& workers, const std::vector<WorkerSample>& samples);
     void find_places(const WatchedWorkers& workers, Time now, Duration lasted);
+    void found(Generation generation, const std::vector<ProgramPlace>& places);
 
+    boost::asio::io_context& loop_;
     Workers workers_;
     Tell tell_;
     Say say_;

@@ -1,6 +1,7 @@
 // Compares each sample of a worker with the one before.
 #include "agent/standstill/still_worker.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -54,6 +55,9 @@ void StillWorker::sampled(Time now, const WorkerSample& sample) {
 void StillWorker::found_at(Time now, const ProgramPlace& place) {
     const ProgramPlace before = std::exchange(place_, place);
     const Duration since = now - std::exchange(found_at_, now);
+    // The first look at it may come seconds after it has come there; it took CPU time before that.
+    if (place.meets && !before.meets)
+        meets_since_ = before.stack == 0 ? std::max(still_since_, unmoved_since_) : now;
     // A child that has ended took its time with it.
     const bool computed = place.children_cpu < before.children_cpu ||
                           kTick * (place.children_cpu - before.children_cpu) > share(since, kIdles);

@@ -25,6 +25,8 @@ class StillWorker {
     bool in_collective() const { return last_.pending > 0; }
     // For how long it has stood still.
     Duration lasted(Time now) const { return sampled_ ? now - still_since_ : Duration{}; }
+    // For how long it has been seen in init_process_group() or new_group(); 0: it is in neither.
+    Duration met_for(Time now) const { return place_.meets ? now - meets_since_ : Duration{}; }
     // For how long nothing at all has moved in it; 0: that is not known.
     Duration unmoved(Time now) const;
     // How long it usually goes between two moves.
@@ -41,7 +43,7 @@ class StillWorker {
     WorkerSample last_;
     ProgramPlace place_;
     Time sampled_at_{}, found_at_{}, still_since_{}, moved_at_{};
-    Time unmoved_since_{};
+    Time unmoved_since_{}, meets_since_{};
     Duration usual_{};
     bool has_moved_ = false;
     bool computes_ = false;  // it took more than half of a CPU since the sample before

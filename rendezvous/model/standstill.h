@@ -30,7 +30,8 @@ enum class Doing {
 struct Still {
     std::uint64_t workers = 0;  // a bit for each, the lowest for the first of its node's ranks
     Doing doing = Doing::waits;
-    Duration lasted{};        // for how long all of them have
+    // For how long all of them have; those that meet: since the first of them has come.
+    Duration lasted{};
     Duration usual{};         // the longest of them usually goes so long without any move
     std::uint32_t place = 0;  // a hash of function and line where they are; 0: not known
     // Outside of a collective: for how long nothing at all has moved in any of them.

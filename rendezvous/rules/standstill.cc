@@ -132,8 +132,11 @@ std::optional<Standstill> kind_of(const std::vector<RankStill>& ranks, int world
               [](const RankStill& rank) { return is(rank, Doing::hangs_in_kernel); }))
         return found;
     if (split(found, Kind::never_came, ranks,
-              [](const RankStill& rank) { return !is(rank, Doing::meets); }))
+              [](const RankStill& rank) { return !is(rank, Doing::meets); })) {
+        // Since the first one has come. Before that nobody has waited.
+        found.lasted = std::ranges::max(found.ordinary, {}, &RankStill::lasted).lasted;
         return found;
+    }
     if (split(found, Kind::waits_for, ranks, [&](const RankStill& rank) { return !inside(rank); }))
         return found;
     if (split_by_network(found, ranks)) return found;

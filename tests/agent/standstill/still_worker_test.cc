@@ -65,6 +65,42 @@ TEST(StillWorker, StandsStillOutsideThoughItWrites) {
     EXPECT_EQ(worker.lasted(at(10)), sec(10));
 }
 
+// It stands still from its start on, and comes to init_process_group() after 16 s, which is seen at
+// 20 s. Where the first look finds it there, it has come after it took CPU time.
+TEST(StillWorker, HasMetSinceItHasCome) {
+    StillWorker worker;
+    for (int i = 0; i <= 15; ++i) worker.sampled(at(i), outside(WaitingIn::timer));
+    worker.found_at(at(15), {.place = 1, .stack = 1});
+    EXPECT_EQ(worker.met_for(at(15)), sec(0));
+    worker.found_at(at(20), {.place = 2, .meets = true, .stack = 2});
+    worker.found_at(at(25), {.place = 2, .meets = true, .stack = 2});
+    EXPECT_EQ(worker.met_for(at(25)), sec(5));
+    EXPECT_EQ(worker.lasted(at(25)), sec(25));
+    EXPECT_EQ(still_kinds(at(25), {worker}).front().lasted, sec(5));
+    worker.found_at(at(26), {.place = 1, .stack = 1});
+    EXPECT_EQ(worker.met_for(at(26)), sec(0));
+
+    StillWorker imports;
+    for (unsigned i = 0; i <= 3; ++i)
+        imports.sampled(at(i), outside(WaitingIn::anything, 'R', 90 * i));
+    for (int i = 4; i <= 6; ++i) imports.sampled(at(i), outside(WaitingIn::anything, 'S', 270));
+    imports.found_at(at(6), {.place = 2, .meets = true, .stack = 2});
+    EXPECT_EQ(imports.met_for(at(6)), sec(3));
+}
+
+// Two ranks of a node wait for a third of another one: they wait since the first has come.
+TEST(StillKinds, MeetSinceTheFirstHasCome) {
+    std::vector<StillWorker> workers(2);
+    for (std::size_t i = 0; i < 2; ++i) {
+        for (int t = 0; t <= 10; ++t) workers[i].sampled(at(t), outside());
+        workers[i].found_at(at(1), {.place = 1, .stack = 1});
+        workers[i].found_at(at(i == 0 ? 2 : 9), {.place = 2, .meets = true, .stack = 2});
+    }
+    const std::vector<Still> kinds = still_kinds(at(10), workers);
+    ASSERT_EQ(kinds.size(), 1u);
+    EXPECT_EQ(kinds.front().lasted, sec(8));
+}
+
 TEST(StillWorker, TellsWhatItDoesOutside) {
     const auto doing = [](const WorkerSample& sample, int times = 2) {
         StillWorker worker;

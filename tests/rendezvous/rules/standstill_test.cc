@@ -176,6 +176,13 @@ TEST(Standstill, IsToldLaterInASlowJob) {
     EXPECT_EQ(told_after(*judge(all)), sec(40));
 }
 
+// Rank 2 has imported for 20 s, and nobody waited for it in the first 12 of them.
+TEST(Standstill, LastsUntilAllHaveComeSinceTheFirstHas) {
+    auto all = ranks({meets, meets, sleeps});
+    all[0].lasted = sec(8), all[1].lasted = sec(2);
+    EXPECT_EQ(judge(all)->lasted, sec(8));
+}
+
 TEST(Standstill, IsTheSameWhileTheSameRanksAreOdd) {
     const auto one = judge(ranks({in_collective, sleeps, in_collective}));
     auto later = ranks({in_collective, computes, in_collective});
