@@ -72,9 +72,10 @@ struct WorkerProgress {
     std::int64_t step = -1;
     std::int64_t snapshot = -1;
     int local_rank = 0;
-    Duration snapshot_took{};     // to save one; 0: not told
-    std::string not_finite = {};  // "loss=nan"; empty: all that it told are numbers
-    Duration saving{};            // what its snapshots have taken from training so far
+    Duration snapshot_took{};      // to save one; 0: not told
+    std::string not_finite = {};   // "loss=nan"; empty: all that it told are numbers
+    Duration saving{};             // what its snapshots have taken from training so far
+    std::int64_t first_step = -1;  // that it has told since the report before; `step` is the newest
 };
 // The answer to ExamineWorkers: each with what it prints last and where it is; and which calls of
 // collectives all workers of this node have recorded, if they record any.

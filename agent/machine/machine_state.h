@@ -9,6 +9,7 @@
 
 #include "agent/machine/events.h"
 #include "agent/machine/machine_config.h"
+#include "agent/parts/begun_again.h"
 #include "agent/parts/headway.h"
 #include "agent/parts/leader_link.h"
 #include "agent/parts/node_workers.h"
@@ -69,6 +70,7 @@ struct MachineState {
     rendezvous::GenerationFacts facts;  // of what runs here, or else of the newest it has heard of
     rendezvous::NodeId holder;          // the leader that holds, or held, that generation
     Past past;
+    BegunAgain begun_again;
     std::optional<rendezvous::Ending>
         ending;             // the node leaves with this once its workers are gone
     StopRequest request;    // of a stop

@@ -254,6 +254,10 @@ void MachineState::on_progress(Time now, const WorkerProgress& event) {
     if (event.snapshot_took > Duration{}) request.snapshot_took(event.snapshot_took);
     running->workers.progressed(event.local_rank, event.step, now);
     if (!event.not_finite.empty()) say_not_finite(event);
+    if (running->place.rank_offset + event.local_rank == 0)
+        if (const auto again = begun_again.reported(event.generation, event.first_step, event.step,
+                                                    event.snapshot))
+            note(Note::Level::warn, *again);
     got_to(now, rendezvous::Reach::progressed);
     if (config.limits.hang_timeout > Duration{}) tell_soon(now);
 }

@@ -28,6 +28,8 @@ struct ProgressReport {
     // What all snapshots of this process have taken from its training so far; -1: not told. Then
     // each takes the time to save it (SavingTime).
     Duration saving{-1};
+    // Of several lines in one report: the first step; else -1. `step` is the newest.
+    std::int64_t first_step = -1;
 };
 
 // Sums up what the snapshots of one worker have taken from its training. A worker repeats the

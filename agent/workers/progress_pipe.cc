@@ -25,6 +25,7 @@ ProgressReport newest_of(std::span<const ProgressReport> reports) {
     ProgressReport newest;
     for (const ProgressReport& report : reports) {
         if (report.step >= 0) newest.step = report.step;
+        if (newest.first_step < 0) newest.first_step = report.step;
         if (report.snapshot >= 0) newest.snapshot = report.snapshot;
         if (report.snapshot_took > Duration{}) newest.snapshot_took = report.snapshot_took;
         if (!report.not_finite.empty()) newest.not_finite = report.not_finite;

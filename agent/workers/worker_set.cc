@@ -65,7 +65,8 @@ void WorkerSet::start(const rendezvous::NodePlace& place, Ready ready) {
     for (int i = 0; i < node_place_.slots; ++i) {
         const auto on_progress = [this, i](const ProgressReport& report) {
             on_event_(WorkerProgress{node_place_.generation, report.step, report.snapshot, i,
-                                     report.snapshot_took, report.not_finite, report.saving});
+                                     report.snapshot_took, report.not_finite, report.saving,
+                                     report.first_step});
         };
         const auto on_flood = [this, rank = node_place_.rank_offset + i](std::size_t bytes) {
             warn_(Error(ErrorCode::malformed,

@@ -76,6 +76,7 @@ TEST(ProgressPipe, ReportsTheNewestNumbers) {
     ASSERT_TRUE(run_until(loop, [&] { return !reports.empty(); }));
     ASSERT_EQ(reports.size(), 1u);
     EXPECT_EQ(reports[0].step, 3);
+    EXPECT_EQ(reports[0].first_step, 1) << "a training that begins again is known by it";
     EXPECT_EQ(reports[0].snapshot, 2);
     EXPECT_EQ(reports[0].snapshot_took, std::chrono::milliseconds{30});
     EXPECT_EQ(reports[0].saving, std::chrono::milliseconds{42}) << "but no time is lost";
