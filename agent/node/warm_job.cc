@@ -13,7 +13,7 @@ warm::WarmStarts::Job warm_job(warm::Mode mode, bool opens_recorder, const Worke
                                int workers) {
     warm::WarmStarts::Job job;
     job.mode = mode;
-    job.opens_recorder = opens_recorder;
+    job.needs_bootstrap = opens_recorder || plan.framework_stop;
     job.worker = worker_start(plan, 0, 0);
     // Only Python's workers cost more than this.
     if (mode == warm::Mode::off || !warm::python_command(job.worker.argv)) return job;

@@ -20,7 +20,8 @@ Result<> write_bootstrap(const std::string& temporary) {
     const auto failed = [](const std::string& path) {
         return Error(ErrorCode::unavailable, path + ": " + std::strerror(errno));
     };
-    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return failed(folder);
+    for (const std::string& each : {folder, folder + "/hooks"})
+        if (::mkdir(each.c_str(), 0700) != 0 && errno != EEXIST) return failed(each);
     for (const auto& [name, text] : bootstrap_files()) {
         const std::string path = folder + "/" + std::string(name);
         const UniqueFd file(

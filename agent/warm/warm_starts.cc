@@ -48,7 +48,7 @@ WarmStarts::WarmStarts(boost::asio::io_context& io, Keeper& keeper, FileThread& 
 }
 
 std::function<void(const std::string&)> WarmStarts::furnish() const {
-    if (!command_ && !job_.opens_recorder) return {};
+    if (!command_ && !job_.needs_bootstrap) return {};
     return [](const std::string& temporary) { (void)write_bootstrap(temporary); };
 }
 
@@ -59,7 +59,7 @@ std::string WarmStarts::record_of(int index) const {
 
 void WarmStarts::begin(const std::string& temporary, bool cold) {
     const bool there =
-        (command_ || job_.opens_recorder) && !temporary.empty() && has_bootstrap(temporary);
+        (command_ || job_.needs_bootstrap) && !temporary.empty() && has_bootstrap(temporary);
     temporary_ = there ? temporary : "";
     ++begun_;
     requested_ = 0;
@@ -140,7 +140,7 @@ WorkerStart WarmStarts::recorded(const WorkerStart& start, const std::string& re
 
 // One whose imports nobody needs.
 WorkerStart WarmStarts::cold(const WorkerStart& start) const {
-    if (!job_.opens_recorder || temporary_.empty()) return start;
+    if (!job_.needs_bootstrap || temporary_.empty()) return start;
     WorkerStart cold = start;
     add_bootstrap(cold.environment, bootstrap_folder(temporary_), {"DDPRUN_WARM=record"});
     return cold;

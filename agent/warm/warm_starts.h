@@ -37,8 +37,8 @@ class WarmStarts {
   public:
     struct Job {
         Mode mode = Mode::off;
-        bool opens_recorder = false;  // cold workers get the bootstrap in any case
-        WorkerStart worker;           // an example, without pipes
+        bool needs_bootstrap = false;  // cold workers get the bootstrap in any case
+        WorkerStart worker;            // an example, without pipes
         // Variables in its environment that are others as soon as the node has a place.
         std::set<std::string> placed;
         int workers = 1, cpus = 1;  // on this node

@@ -32,6 +32,8 @@ struct WorkerPlan {
     std::optional<int> omp_num_threads;
     bool fault_handler = false;  // Python's, for fatal signals (worker_env.h)
     bool pmi = false;            // the workers are programs of MPI (agent/pmi)
+    // Trainers of Python frameworks obey a stop (warm/bootstrap/_ddprun_frameworks.py).
+    bool framework_stop = false;
     std::optional<std::uint64_t> nofile_soft;
     bool foreground = false;  // a lone worker that holds the terminal
     std::string slurm_job_id;

@@ -23,6 +23,11 @@ MaybeError set_warm(Options& options, const std::string& value) {
     return std::nullopt;
 }
 
+MaybeError set_framework_stop(Options& options, const std::string& value) {
+    options.framework_stop = value == "auto";
+    return std::nullopt;
+}
+
 MaybeError set_log_format(Options& options, const std::string& value) {
     options.log_json = value == "json";
     return std::nullopt;
@@ -186,6 +191,16 @@ constexpr OptionRow kWorker[] = {
          "result is proved to be the same. auto: at a restart, if this process is ready. always: "
          "wait for it, at the first start, too",
      .set = set_warm},
+    {.name = "framework-stop",
+     .placeholder = "off|auto",
+     .choices = "off auto",
+     .closed = true,
+     .default_text = "off",
+     .help = "auto: trainers of Lightning and transformers obey a stop without a changed line. All "
+             "ranks write a checkpoint after the same step and end, and run no line after fit() or "
+             "train(). They also report progress and obey ddpctl snapshot. Versions that were not "
+             "tried are left alone",
+     .set = set_framework_stop},
     {.name = "role",
      .placeholder = "NAME",
      .torchrun = true,

@@ -131,6 +131,7 @@ struct Options {
     std::optional<agent::CpuBinding> numa_binding;
     std::optional<std::string> python;
     std::optional<agent::warm::Mode> warm;
+    bool framework_stop = false;
     std::optional<slurm::WorkerVariables> slurm_env;
     std::string program;
     std::vector<std::string> arguments;

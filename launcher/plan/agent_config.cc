@@ -41,8 +41,10 @@ agent::WorkerPlan worker_plan(const JobInput& input, const rendezvous::NodeId& n
     workers.node = node;
     if (workers.run_id.empty()) workers.run_id = input.plan.run_id;
     workers.environment = input.environment;
-    // That of a ddprun around this one.
+    // Those of a ddprun around this one.
     workers.environment.erase("DDPRUN_FLIGHT_RECORDER");
+    workers.environment.erase("DDPRUN_FRAMEWORK_STOP");
+    if (workers.framework_stop) workers.environment["DDPRUN_FRAMEWORK_STOP"] = "auto";
     // ddprun raises its own limit at the start. The workers get back the one that the user has set.
     workers.nofile_soft = input.nofile_soft;
     workers.slurm_job_id = input.slurm_job.spelled();

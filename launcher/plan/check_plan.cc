@@ -32,6 +32,7 @@ void make_check_plan(Plan& plan, const Options& options, const std::string& prog
     plan.warm = agent::warm::Mode::off;
     plan.workers.pmi = plan.limits.pmi = false;
     plan.recorders = {};
+    plan.workers.framework_stop = false;
     plan.verbosity = options.verbosity > 0 ? 1 : -1;
     plan.program = {.python = false, .display = "--check"};
     plan.workers.argv = {program, kCheckArgument};

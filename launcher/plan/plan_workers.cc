@@ -255,6 +255,7 @@ void plan_command(Plan& plan, const Options& options, const HostFacts& host) {
     // A process that has called MPI_Init cannot be forked, and importing mpi4py calls it.
     plan.warm = options.warm.value_or(host.called_as_torchrun || options.pmi ? Mode::off
                                                                              : Mode::automatic);
+    plan.workers.framework_stop = options.framework_stop && !host.called_as_torchrun;
     plan.workers.pmi = options.pmi;
     plan.limits.pmi = options.pmi;
     plan.recorders = {options.flight_recorder, !host.called_as_torchrun};

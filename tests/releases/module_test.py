@@ -1,4 +1,5 @@
 """The module `ddprun` by itself: what it writes, reads and forgives. Argument: the folder that has the module."""
+import atexit
 import fcntl
 import json
 import os
@@ -9,9 +10,11 @@ import threading
 import time
 import typing
 import unittest
+import zipfile
 
 sys.path.insert(0, sys.argv.pop(1))
 import ddprun
+from ddprun import _frameworks
 
 signal.alarm(120)  # a call that waits ends the test
 
@@ -172,6 +175,109 @@ class Terminated(unittest.TestCase):
             return answers == [False]
 
         self.in_child(test)
+
+
+class Checkpoints(unittest.TestCase):
+    """What the callbacks for frameworks share; the frameworks themselves are tried by tests/e2e/framework_stop.sh."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def checkpoint(self, name, *files, state="{}"):
+        os.makedirs(os.path.join(self.folder, name))
+        for each in files:
+            with open(os.path.join(self.folder, name, each), "w") as file:
+                file.write(state)
+
+    def newest(self):
+        path = _frameworks.newest_whole(self.folder, r"checkpoint[-_](\d+)")
+        return path and os.path.basename(path)
+
+    def test_the_newest_is_by_number(self):
+        self.assertIsNone(self.newest())
+        for number in ("9", "10"):
+            self.checkpoint("checkpoint-" + number, "model.safetensors", "trainer_state.json")
+        self.assertEqual(self.newest(), "checkpoint-10")
+        self.assertIsNone(_frameworks.newest_whole(self.folder + "/absent", "(.*)"))
+
+    def test_a_torn_one_is_passed_over(self):
+        self.checkpoint("checkpoint-10", "model.safetensors", "trainer_state.json")
+        self.checkpoint("checkpoint-20", "config.json")
+        self.checkpoint("checkpoint-30", "model.safetensors", "optimizer.pt")
+        self.checkpoint("checkpoint-40", "model.safetensors", "trainer_state.json", state='{"epoch"')
+        self.checkpoint("checkpoint-50", "model.safetensors", "trainer_state.json", "checkpoint-is-incomplete.txt")
+        self.checkpoint("checkpoint-60", "trainer_state.json")
+        self.assertEqual(self.newest(), "checkpoint-10")
+
+    def test_a_part_of_the_weights_is_missing(self):
+        index = "model.safetensors.index.json"
+        parts = '{"weight_map": {"w": "model-1.safetensors"}}'
+        self.checkpoint("checkpoint-10", index, "trainer_state.json", state=parts)
+        self.assertIsNone(self.newest())
+        self.checkpoint("checkpoint-20", index, "trainer_state.json", "model-1.safetensors", state=parts)
+        self.assertEqual(self.newest(), "checkpoint-20")
+
+    def test_each_rank_of_accelerate_has_written(self):
+        with_variable("WORLD_SIZE", "2")(self)
+        self.checkpoint("checkpoint_1", "model.safetensors", "random_states_0.pkl", "random_states_1.pkl")
+        self.checkpoint("checkpoint_2", "model.safetensors", "random_states_1.pkl")
+        self.assertEqual(self.newest(), "checkpoint_1")
+
+    def test_the_newest_file_is_one_that_was_written_to_its_end(self):
+        for when, name in enumerate(("a.ckpt", "b.ckpt", "c.txt")):
+            path = os.path.join(self.folder, name)
+            with zipfile.ZipFile(path, "w") as file:
+                file.writestr("data", "x" * 1000)
+            os.utime(path, (when, when))
+        self.assertEqual(_frameworks.newest_file(self.folder, ".ckpt"), self.folder + "/b.ckpt")
+        os.truncate(self.folder + "/b.ckpt", 900)
+        os.utime(self.folder + "/b.ckpt", (9, 9))
+        self.assertEqual(_frameworks.newest_file(self.folder, ".ckpt"), self.folder + "/a.ckpt")
+
+
+class Hooks(unittest.TestCase):
+    def test_an_unknown_version_is_named(self):
+        major, minor = sorted(_frameworks.KNOWN["transformers"])[-1]
+        self.assertIsNone(_frameworks.unknown_version("transformers", f"{major}.{minor}.7.dev0"))
+        self.assertIn("transformers 99.0 is not one", _frameworks.unknown_version("transformers", "99.0"))
+
+    def test_no_line_after_the_training_is_run(self):
+        class Trainer:
+            def __init__(self, stops):
+                self.stops = stops
+
+            def fit(self):
+                return 3
+
+        _frameworks.end_after(Trainer, "fit", lambda trainer: trainer.stops)
+        _frameworks.end_after(Trainer, "fit", lambda trainer: trainer.stops)
+        self.assertEqual(Trainer(False).fit(), 3)
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                atexit.register(os.write, writing, b"atexit")
+                Trainer(True).fit()
+            finally:
+                os.write(writing, b"more")
+                os._exit(9)
+        os.close(writing)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(os.read(reading, 100), b"atexit")
+        os.close(reading)
+
+    def test_who_begins_a_snapshot_takes_the_request_away(self):
+        with tempfile.NamedTemporaryFile(delete=False) as file:
+            with_variable("DDPRUN_SNAPSHOT_FILE", file.name)(self)
+        with_variable("LOCAL_RANK", "1")(self)
+        _frameworks.begin_snapshot()
+        self.assertEqual(_frameworks.wishes(), (False, True))
+        os.environ["LOCAL_RANK"] = "0"
+        _frameworks.begin_snapshot()
+        _frameworks.begin_snapshot()
+        self.assertEqual(_frameworks.wishes(), (False, False))
 
 
 class Types(unittest.TestCase):

@@ -9,7 +9,8 @@ ddprun puts this folder first on PYTHONPATH, and says in DDPRUN_WARM what is wan
   serve   Import that and fork the workers (_ddprun_serve.py). Returns in each worker.
 
 With DDPRUN_FLIGHT_RECORDER the worker also lets ddprun ask what PyTorch's flight recorder has
-(_ddprun_recorder.py).
+(_ddprun_recorder.py). With DDPRUN_FRAMEWORK_STOP trainers of known frameworks obey a stop
+(_ddprun_frameworks.py).
 
 Everything that shows ddprun's hand is taken back first. Then the user's own sitecustomize runs, as
 if nothing had been before it, and CPython goes on with the script.
@@ -79,7 +80,7 @@ def _serve(channel, variables):
         os._exit(1)  # never go on with the script in the server
 
 
-def _record(imports, recorder):
+def _record(imports, recorder, frameworks):
     try:
         with _Ours():
             if imports:
@@ -88,6 +89,9 @@ def _record(imports, recorder):
             if recorder:
                 import _ddprun_recorder
                 _ddprun_recorder.begin(recorder)
+            if frameworks:
+                import _ddprun_frameworks
+                _ddprun_frameworks.begin()
     except Exception:
         pass
     for name in [each for each in sys.modules if each.startswith("_ddprun_")]:
@@ -105,7 +109,7 @@ def _leave_python_path(was_set):
 def _run():
     mode, channel, imports = _take("DDPRUN_WARM"), _take("DDPRUN_WARM_FD"), _take("DDPRUN_WARM_IMPORTS")
     variables = _take("DDPRUN_WARM_VARIABLES")
-    recorder = _take("DDPRUN_FLIGHT_RECORDER")
+    recorder, frameworks = _take("DDPRUN_FLIGHT_RECORDER"), _take("DDPRUN_FRAMEWORK_STOP")
     _leave_python_path(was_set=_take("DDPRUN_WARM_PYTHONPATH") is not None)
     _Ours().__exit__()
     failed = None
@@ -115,13 +119,13 @@ def _run():
         _check()
     elif mode == "serve":
         imports, failed = _serve(channel, variables or "")
-        recorder = _take("DDPRUN_FLIGHT_RECORDER")
+        recorder, frameworks = _take("DDPRUN_FLIGHT_RECORDER"), _take("DDPRUN_FRAMEWORK_STOP") or frameworks
     else:
         try:
             _chain()
         except Exception as error:
             failed = error
-    _record(imports, recorder)
+    _record(imports, recorder, frameworks)
     if failed is not None:
         raise failed
 

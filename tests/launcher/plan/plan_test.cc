@@ -63,6 +63,20 @@ TEST(Plan, FlightRecorders) {
     EXPECT_EQ(check.recorders, agent::RecorderOptions{});
 }
 
+// Trainers of frameworks obey a stop where that is asked for, and not by the name torchrun.
+TEST(Plan, FrameworkStop) {
+    EXPECT_FALSE(plan({})->workers.framework_stop);
+    EXPECT_FALSE(plan({"--framework-stop=off"})->workers.framework_stop);
+    EXPECT_TRUE(plan({"--framework-stop=auto"})->workers.framework_stop);
+    auto torchrun = plan_host(8, 0);
+    torchrun.called_as_torchrun = true;
+    EXPECT_FALSE(plan({"--framework-stop=auto"}, {}, torchrun)->workers.framework_stop);
+    const Options options = parse_options({"--framework-stop=auto", "--check"}, {}).value();
+    Plan check = plan({"--framework-stop=auto", "--check"}).value();
+    make_check_plan(check, options, "ddprun", {});
+    EXPECT_FALSE(check.workers.framework_stop);
+}
+
 // One worker for each GPU. What is visible comes from CUDA_VISIBLE_DEVICES, then from the step,
 // then from the host. A link named torchrun brings torchrun's default of 1.
 TEST(Plan, SlotsWithoutAnOption) {

@@ -1,0 +1,48 @@
+"""ddprun for transformers: a callback that obeys ddprun's stop, reports progress and writes a checkpoint on request.
+
+    from ddprun.transformers import DdprunCallback, newest_checkpoint
+    trainer = Trainer(model, args, train_dataset=data, callbacks=[DdprunCallback()])
+    trainer.train(resume_from_checkpoint=newest_checkpoint("out"))
+
+All ranks stop after the same step, and the Trainer writes its `checkpoint-N`. Then the process ends: no line after
+`train()` is run. `newest_checkpoint()` passes over a folder whose writing was interrupted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformers import Trainer, TrainerCallback
+
+from . import progress, stop_requested
+from ._frameworks import agree_with_torch, begin_snapshot, end_after, newest_whole, wishes
+
+__all__ = ["DdprunCallback", "newest_checkpoint"]
+
+
+def newest_checkpoint(folder: str) -> str | None:
+    """The newest `checkpoint-N` in this folder that is complete; None: there is none. For resume_from_checkpoint."""
+    return newest_whole(folder, r"checkpoint-(\d+)")
+
+
+class DdprunCallback(TrainerCallback):
+    def __init__(self) -> None:
+        self.stopped = False
+        self._saving = self._saved = -1  # the step of a checkpoint that has begun, and that is complete
+        stop_requested()  # from here on SIGTERM is a request
+        end_after(Trainer, "train", lambda trainer: any(
+            isinstance(each, DdprunCallback) and each.stopped for each in trainer.callback_handler.callbacks))
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        stop, snapshot = agree_with_torch(wishes(), args.device)
+        self._saved = self._saving  # all ranks have come to this step since
+        if stop or snapshot:
+            begin_snapshot()
+            control.should_save = True
+        if stop:
+            self.stopped = True
+            control.should_training_stop = True
+            control.should_evaluate = False
+        progress(state.global_step, snapshot=self._saved if self._saved >= 0 else None)
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._saving = state.global_step
