@@ -2,6 +2,7 @@
 #include "launcher/report/tell_failure.h"
 
 #include <boost/asio/co_spawn.hpp>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -12,6 +13,7 @@
 #include "base/printable.h"
 #include "base/system/careful_open.h"
 #include "launcher/report/failure_json.h"
+#include "launcher/report/torn_checkpoint.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -21,6 +23,28 @@ constexpr auto kWriteLimit = std::chrono::seconds{5};
 constexpr auto kProgramLimit = std::chrono::seconds{30};
 // Of what the user's program prints: lines, and bytes of a line. launcher/README.md promises both.
 constexpr std::size_t kShownLines = 20, kShownLength = 500;
+// Folders beside a checkpoint, and files in one, that are looked at.
+constexpr std::size_t kMostEntries = 1000;
+
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder) {
+    std::vector<std::filesystem::path> entries;
+    std::error_code error;
+    for (std::filesystem::directory_iterator each(folder, error), end;
+         !error && each != end && entries.size() < kMostEntries; each.increment(error))
+        entries.push_back(each->path());
+    return entries;
+}
+
+// The folder itself, too.
+std::vector<CheckpointFolder> folders_beside(const std::string& path) {
+    std::vector<CheckpointFolder> found;
+    for (const auto& folder : entries_of(std::filesystem::path(path).parent_path())) {
+        if (!folder.filename().string().starts_with("checkpoint")) continue;
+        CheckpointFolder& one = found.emplace_back(folder.filename().string());
+        for (const auto& file : entries_of(folder)) one.files.insert(file.filename().string());
+    }
+    return found;
+}
 
 }  // namespace
 
@@ -29,7 +53,8 @@ TellFailure::TellFailure(boost::asio::io_context& loop, FileThread& files, Say p
 
 // The JSON file comes first, because the text names it only if it could be written. The user's
 // program comes last: by then all else is in place, and it may take long.
-void TellFailure::tell(const FailureReport& report, const FailureOutlets& outlets) {
+void TellFailure::tell(FailureReport report, const FailureOutlets& outlets) {
+    if (outlets.in_full) name_torn_checkpoint(report);
     const std::string json = failure_json(report);
     const bool kept = !outlets.json_file.empty() && keep(outlets.json_file, json);
     // A file that could not be written is not named in the text.
@@ -41,6 +66,29 @@ void TellFailure::tell(const FailureReport& report, const FailureOutlets& outlet
     if (!outlets.scheduler_file.empty())
         keep(outlets.scheduler_file, torchrun_error_json(report, report.context.now));
     if (!outlets.program.empty()) call(outlets.program, json);
+}
+
+// As a note below the first failure. A path that is not absolute is seen from the working
+// directory, which is that of the workers, too.
+void TellFailure::name_torn_checkpoint(FailureReport& report) {
+    if (!report.first) return;
+    std::vector<std::string> lines = report.first->outcome.tail;
+    lines.push_back(report.first->outcome.error);
+    const std::string path = checkpoint_named_in(lines);
+    if (path.empty()) return;
+    struct Looking {
+        bool done = false;
+        std::vector<CheckpointFolder> found;
+    };
+    // Shared, because a file system that hangs may outlive this call.
+    const auto looking = std::make_shared<Looking>();
+    files_.post([looking, path] { looking->found = folders_beside(path); },
+                [looking] { looking->done = true; });
+    run_loop_until(
+        loop_, [&] { return looking->done; }, kWriteLimit);
+    if (!looking->done) return;
+    if (const auto sentence = torn_sentence(path, looking->found))
+        report.first->outcome.remarks.push_back(*sentence);
 }
 
 bool TellFailure::keep(const std::string& path, const std::string& text) {

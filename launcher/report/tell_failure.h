@@ -31,9 +31,10 @@ class TellFailure {
     // object.
     TellFailure(boost::asio::io_context& loop, FileThread& files, Say print, Say warn);
 
-    void tell(const FailureReport& report, const FailureOutlets& outlets);
+    void tell(FailureReport report, const FailureOutlets& outlets);
 
   private:
+    void name_torn_checkpoint(FailureReport& report);
     bool keep(const std::string& path, const std::string& text);
     void show(const std::string& output);
     void call(const std::string& program, const std::string& json);

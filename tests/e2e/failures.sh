@@ -314,6 +314,25 @@ TORCHELASTIC_ERROR_FILE=$work/above.json run 30 --standalone --max-restarts=0 ba
 expect_code 8
 expect_in "$work/above.json" '"errorCode":8'
 
+say "a torn checkpoint is named, with the command that moves it away, and then the job goes on from the whole one"
+mkdir -p "$work"/model/checkpoint-{10,20}
+touch "$work"/model/checkpoint-10/{config.json,model.safetensors,trainer_state.json} "$work/model/checkpoint-20/config.json"
+cat >"$work/resume.py" <<'P'
+import glob
+newest = max(glob.glob("model/checkpoint-*"), key=lambda path: int(path.rpartition("-")[2]))
+open(newest + "/trainer_state.json").close()
+print("resumed from", newest)
+P
+run 30 --standalone --max-restarts=0 resume.py
+expect_code 1
+expect_in "$work/run.err" '^  note      : model/checkpoint-20 is torn: .* it lacks model.safetensors and 1 more, which model/checkpoint-10 has'
+moves=$(sed -n 's/^  note .*To resume from model.checkpoint-10: //p' "$work/run.err")
+[[ $moves == 'mv model/checkpoint-20 model.torn-checkpoint-20' ]] || fail "the command is $moves"
+$moves
+run 30 --standalone --max-restarts=0 resume.py
+expect_code 0
+expect_in "$work/run.out" 'resumed from model/checkpoint-10'
+
 # SIGKILL has no effect on a frozen process, as on one that hangs in the kernel, until it is thawed.
 frozen=/sys/fs/cgroup/freezer/ddprun-$mark
 if ((EUID == 0)) && mkdir "$frozen" 2>/dev/null; then
