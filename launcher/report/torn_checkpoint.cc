@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
+#include <utility>
 
 namespace ddprun::launcher {
 namespace {
@@ -31,16 +33,19 @@ std::int64_t number_of(std::string_view name) {
     return std::stoll(std::string(name.substr(kName.size() + 1)));
 }
 
-// The files, with N for the number of the folder itself: DeepSpeed has it in a name.
-std::set<std::string> comparable(const CheckpointFolder& folder) {
-    const std::string number = std::to_string(number_of(folder.name));
-    std::set<std::string> names;
-    for (std::string name : folder.files) {
-        if (const auto at = name.find("step" + number); at != name.npos)
-            name.replace(at + 4, number.size(), "N");
-        names.insert(std::move(name));
+// Names with N for each number: parts, ranks and steps differ between whole checkpoints, too.
+std::set<std::string> kinds_of(const CheckpointFolder& folder) {
+    std::set<std::string> kinds;
+    for (const std::string& name : folder.files) {
+        std::string kind;
+        for (const char c : name)
+            if (kDigits.find(c) == kDigits.npos)
+                kind += c;
+            else if (!kind.ends_with('N'))
+                kind += 'N';
+        kinds.insert(std::move(kind));
     }
-    return names;
+    return kinds;
 }
 
 }  // namespace
@@ -65,25 +70,28 @@ std::optional<std::string> torn_sentence(const std::string& path,
     const std::string parent = path.substr(0, slash), name = path.substr(slash + 1);
     const auto torn = std::ranges::find(beside, name, &CheckpointFolder::name);
     if (torn == beside.end()) return std::nullopt;
-    // The one with the most files; of several, the newest.
+    // The one with the most kinds of files; of several, the newest.
     const CheckpointFolder* whole = nullptr;
+    std::set<std::string> expected;
     for (const CheckpointFolder& each : beside) {
         const std::int64_t number = number_of(each.name);
         if (number < 0 || number >= number_of(name)) continue;
-        if (!whole || each.files.size() > whole->files.size() ||
-            (each.files.size() == whole->files.size() && number > number_of(whole->name)))
-            whole = &each;
+        std::set<std::string> kinds = kinds_of(each);
+        if (whole &&
+            std::pair(kinds.size(), number) < std::pair(expected.size(), number_of(whole->name)))
+            continue;
+        whole = &each;
+        expected = std::move(kinds);
     }
     if (!whole) return std::nullopt;
     std::vector<std::string> lacking;
-    std::ranges::set_difference(comparable(*whole), comparable(*torn), std::back_inserter(lacking));
+    std::ranges::set_difference(expected, kinds_of(*torn), std::back_inserter(lacking));
     if (lacking.empty()) return std::nullopt;
     const std::string others =
         lacking.size() == 1 ? "" : " and " + std::to_string(lacking.size() - 1) + " more";
     const std::string older = parent + "/" + whole->name;
-    return path + " is torn: its writing was interrupted, and it lacks " + lacking.front() +
-           others + ", which " + older + " has. To resume from " + older + ": mv " + path + " " +
-           parent + ".torn-" + name;
+    return path + " is torn: it lacks " + lacking.front() + others + ", which " + older +
+           " has. To resume from " + older + ": mv " + path + " " + parent + ".torn-" + name;
 }
 
 }  // namespace ddprun::launcher

@@ -2,8 +2,8 @@
 //
 // transformers and Accelerate write the files of `checkpoint-20` or `checkpoint_2` into the folder
 // itself. A rank that is killed meanwhile leaves it torn; each start takes the newest folder and
-// fails. Which files belong to a checkpoint depends on model, precision and ranks, so it is judged
-// by an older folder beside it: what that one has and this one lacks, is missing. Pure.
+// fails. Which files belong to a checkpoint depends on model and precision, so it is judged by an
+// older folder beside it: what that one has and this one lacks, is missing. Pure.
 #pragma once
 
 #include <optional>

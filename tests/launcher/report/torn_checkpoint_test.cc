@@ -35,14 +35,14 @@ TEST(TornCheckpoint, IsOneThatLacksWhatAnOlderOneHas) {
     EXPECT_EQ(torn_sentence("out/checkpoint-100", {{"checkpoint-80", kWhole},
                                                    {"checkpoint-90", kWhole},
                                                    {"checkpoint-100", {"config.json"}}}),
-              "out/checkpoint-100 is torn: its writing was interrupted, and it lacks "
+              "out/checkpoint-100 is torn: it lacks "
               "model.safetensors and 3 more, which out/checkpoint-90 has. To resume from "
               "out/checkpoint-90: mv out/checkpoint-100 out.torn-checkpoint-100");
     Names one_less = kWhole;
     one_less.erase("trainer_state.json");
     EXPECT_EQ(
         torn_sentence("o/checkpoint_2", {{"checkpoint_1", kWhole}, {"checkpoint_2", one_less}}),
-        "o/checkpoint_2 is torn: its writing was interrupted, and it lacks "
+        "o/checkpoint_2 is torn: it lacks "
         "trainer_state.json, which o/checkpoint_1 has. To resume from o/checkpoint_1: mv "
         "o/checkpoint_2 o.torn-checkpoint_2");
 }
@@ -67,6 +67,9 @@ TEST(TornCheckpoint, IsNoneWithoutProof) {
     EXPECT_FALSE(torn_sentence("o/checkpoint-2", {{"checkpoint-1", kWhole}})) << "it is gone";
     EXPECT_FALSE(torn_sentence("o/checkpoint-2", {{"checkpoint-1", {"a", "global_step1"}},
                                                   {"checkpoint-2", {"a", "global_step2"}}}));
+    EXPECT_FALSE(torn_sentence("o/checkpoint-2", {{"checkpoint-1", {"rng_state_0", "rng_state_1"}},
+                                                  {"checkpoint-2", {"rng_state_0"}}}))
+        << "it is of fewer ranks";
     EXPECT_FALSE(torn_sentence("checkpoint-2", {{"checkpoint-99999999999999999999", kWhole}}));
 }
 
