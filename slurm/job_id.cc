@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 
 #include "slurm/hostlist.h"
 
@@ -76,12 +77,18 @@ BatchScript script_of(const Part& part) {
     return std::ranges::find(*nodes, host) == nodes->end() ? BatchScript::lost : BatchScript::there;
 }
 
-std::optional<int> restarts_of(const Part& part) {
-    const std::string_view text = part.field("Restarts");
-    int restarts = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), restarts);
+template <class Number>
+std::optional<Number> number_of(const Part& part, std::string_view key) {
+    const std::string_view text = part.field(key);
+    Number number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-    return restarts;
+    return number;
+}
+
+bool depends(const Part& part) {
+    const std::string_view on = part.field("Dependency");
+    return !on.empty() && on != "(null)";
 }
 
 std::string element(std::string_view array, std::string_view task) {
@@ -147,7 +154,11 @@ std::optional<ShownJob> find_job(std::string_view shown, const JobId& job) {
         found = ShownJob{.id = JobId(job.number(), std::move(spelled)),
                          .parts = {},
                          .script = script_of(part),
-                         .restarts = restarts_of(part)};
+                         .restarts = number_of<int>(part, "Restarts"),
+                         .held = part.field("Priority") == "0",
+                         .depends = depends(part),
+                         .eligible = std::chrono::seconds(
+                             number_of<std::int64_t>(part, "EligibleTime").value_or(0))};
         if (leader.empty()) continue;
         for (const Part& other : all)
             if (other.id("HetJobId") == leader) found->parts.emplace_back(other.id("JobId"));

@@ -9,6 +9,7 @@
 // So what changes a job needs a ShownJob: Slurm itself has said there who this job is.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -65,6 +66,11 @@ struct ShownJob {
     // How often Slurm has requeued the job by now; nothing if the text does not say so. A ddprun of
     // an earlier allocation must leave the job alone.
     std::optional<int> restarts;
+    // What keeps a waiting job in the queue, as its user wants it.
+    bool held = false, depends = false;
+    // It may start from then on, in seconds since 1970. 0: the text does not say so in seconds
+    // (SLURM_TIME_FORMAT=%s).
+    std::chrono::seconds eligible{};
 
     // Whom the steps must be asked of, for `squeue -j`: "1001_2", or "8812,8813".
     std::string with_parts() const;

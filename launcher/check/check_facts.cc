@@ -54,6 +54,7 @@ std::string to_json(const NodeFacts& facts) {
                       {"gpu_faults", facts.gpu_faults},
                       {"program_fault", facts.program_fault},
                       {"warm", warm_of(facts.warm)},
+                      {"requeue_delay", or_null(facts.requeue_delay)},
                       {"temporary", facts.temporary},
                       {"temporary_free", or_null(facts.temporary_free)},
                       {"shared_memory_free", or_null(facts.shared_memory_free)},
@@ -84,6 +85,7 @@ Result<NodeFacts> facts_from_json(std::string_view text) {
         facts.gpu_faults = all.at("gpu_faults").get<std::vector<std::string>>();
         facts.program_fault = all.at("program_fault");
         facts.warm = warm_of(all.at("warm"));
+        facts.requeue_delay = optional_of<std::int64_t>(all.at("requeue_delay"));
         facts.temporary = all.at("temporary");
         facts.temporary_free = optional_of<std::int64_t>(all.at("temporary_free"));
         facts.shared_memory_free = optional_of<std::int64_t>(all.at("shared_memory_free"));

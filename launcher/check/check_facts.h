@@ -46,6 +46,9 @@ struct NodeFacts {
     std::string program_fault;  // why the user's program cannot be started here
     // Whether the workers could be warm (agent/warm/warm_check.h). Only rank 0 tries.
     std::optional<agent::warm::WarmCheck> warm;
+    // How long Slurm holds a requeued job, in seconds; empty: not in a job, or not known. Only rank
+    // 0 asks.
+    std::optional<std::int64_t> requeue_delay;
     std::string temporary;  // the folder for temporary files
     std::optional<std::int64_t> temporary_free, shared_memory_free;  // bytes
     // Bytes, soft limit of RLIMIT_MEMLOCK; empty: no limit.

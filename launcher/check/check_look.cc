@@ -6,6 +6,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -18,6 +21,7 @@
 #include "agent/warm/python_command.h"
 #include "agent/warm/warm_check.h"
 #include "base/system/unique_fd.h"
+#include "launcher/in_slurm/slurm_calls.h"
 #include "launcher/job/program_check.h"
 #include "rendezvous/ledger/ledger_open.h"
 
@@ -125,12 +129,27 @@ void look_at_gpus(NodeFacts& facts, const JobInput& input) {
     look_at_devices(facts, input.host.gpus);
 }
 
+bool is_first(const JobInput& input) {
+    const auto rank = input.environment.find("RANK");
+    return rank != input.environment.end() && rank->second == "0";
+}
+
+// One node asks for all.
+void look_at_slurm(NodeFacts& facts, const JobInput& input) {
+    if (!is_first(input) || input.slurm_job.number().empty()) return;
+    boost::asio::io_context loop;
+    const SlurmCalls calls(loop, input.slurm_job, input.environment);
+    const auto asked = [&]() -> boost::asio::awaitable<void> {
+        if (const auto delay = co_await calls.requeue_delay()) facts.requeue_delay = delay->count();
+    };
+    boost::asio::co_spawn(loop, asked, boost::asio::detached);
+    loop.run();
+}
+
 // One node tries for all: it takes seconds.
 void look_at_warmth(NodeFacts& facts, const JobInput& input) {
     using agent::warm::Mode;
-    const auto rank = input.environment.find("RANK");
-    if (rank == input.environment.end() || rank->second != "0" || !facts.program_fault.empty())
-        return;
+    if (!is_first(input) || !facts.program_fault.empty()) return;
     const auto command = agent::warm::python_command(input.plan.workers.argv);
     if (input.plan.warm == Mode::off || !command) return;
     facts.warm = agent::warm::warm_check(*command, facts.temporary, input.environment);
@@ -153,6 +172,7 @@ NodeFacts look_at_node(const JobInput& input) {
     }
     facts.temporary = input.host.temporary_directory;
     look_at_warmth(facts, input);
+    look_at_slurm(facts, input);
     facts.temporary_free = free_bytes(facts.temporary);
     facts.shared_memory_free = free_bytes("/dev/shm");
     facts.rdma = ::access("/sys/class/infiniband", F_OK) == 0;

@@ -250,6 +250,18 @@ CheckRow warm_row(const CheckedJob& job) {
     return {"warm", State::good, sentence, {}};
 }
 
+// The delay is the site's choice, so this row is never wrong.
+CheckRow requeue_row(const CheckedJob& job) {
+    const auto& first = job.nodes.front();
+    if (!first || !first->requeue_delay)
+        return {"requeue", State::skipped, "no job of Slurm to put back into its queue", {}};
+    const std::string sentence = "Slurm holds a requeued job for " +
+                                 std::to_string(*first->requeue_delay) +
+                                 " s; --requeue-begin shortens that after a run that was longer "
+                                 "and made progress";
+    return {"requeue", State::good, sentence, {}};
+}
+
 std::string mib(std::int64_t bytes) { return std::to_string(bytes / kMiB) + " MiB"; }
 
 // A full /tmp or a small /dev/shm (in containers) makes workers fail in ways that hide the cause.
@@ -298,7 +310,7 @@ bool CheckReport::good() const {
 CheckReport make_check_report(CheckedJob job) {
     CheckReport report{std::move(job), {}};
     for (auto* make : {nodes_row, network_row, ledger_row, gpus_row, clocks_row, program_row,
-                       warm_row, space_row, limits_row})
+                       warm_row, requeue_row, space_row, limits_row})
         report.rows.push_back(make(report.job));
     return report;
 }

@@ -28,7 +28,8 @@ struct CheckedJob {
 
 // One line of the report and its findings.
 struct CheckRow {
-    std::string name;  // nodes, network, ledger, gpus, clocks, workers, warm, space or limits
+    // nodes, network, ledger, gpus, clocks, workers, warm, requeue, space or limits
+    std::string name;
     enum class State {
         good,
         wrong,

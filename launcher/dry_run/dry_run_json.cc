@@ -117,11 +117,13 @@ Json stop_of(const Plan& plan) {
     // In the order of agent::RequeueMode.
     constexpr const char* kModes[] = {"auto", "never", "always"};
     const auto number = [](const auto& value) { return value ? Json(*value) : Json(); };
-    return {{"before_seconds", stop.before ? Json(in_seconds(*stop.before)) : Json()},
-            {"signal", number(stop.worker_signal)},
-            {"requeue", kModes[static_cast<int>(stop.requeue)]},
-            {"requeue_signals", stop.requeue_signals},
-            {"headless", plan.end_headless ? "end" : "keep"}};
+    return {
+        {"before_seconds", stop.before ? Json(in_seconds(*stop.before)) : Json()},
+        {"signal", number(stop.worker_signal)},
+        {"requeue", kModes[static_cast<int>(stop.requeue)]},
+        {"requeue_signals", stop.requeue_signals},
+        {"requeue_begin_seconds", plan.requeue_begin ? Json(plan.requeue_begin->count()) : Json()},
+        {"headless", plan.end_headless ? "end" : "keep"}};
 }
 
 Json failure_of(const DryRun& dry) {

@@ -201,6 +201,11 @@ class Writer {
                 : "after the time limit" + (stop.requeue_signals.empty()
                                                 ? std::string()
                                                 : " and " + signals(stop.requeue_signals)));
+        if (stop.requeue != agent::RequeueMode::never)
+            row("starts again", plan_.requeue_begin
+                                    ? std::to_string(plan_.requeue_begin->count()) +
+                                          " s after the requeue, if Slurm's own delay is longer"
+                                    : std::string("after Slurm's own delay"));
         if (plan_.limits.max_nodes > 1)
             row("waits when requeued", seconds_text(rendezvous::requeue_wait(plan_.limits.times)) +
                                            " unless the previous allocation has recorded its end");

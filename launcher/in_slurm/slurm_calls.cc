@@ -6,6 +6,7 @@
 #include "base/loop/child_program.h"
 #include "slurm/hostlist.h"
 #include "slurm/node_states.h"
+#include "slurm/requeue_begin.h"
 #include "slurm/time_left.h"
 
 namespace ddprun::launcher {
@@ -17,6 +18,11 @@ namespace {
 // Slurm's controller may be slow to answer, or down. Nothing that a job needs depends on it.
 constexpr auto kAnswerLimit = std::chrono::seconds{10};
 
+// When Slurm requeues the job, it signals all processes of the step, perhaps before the shell of a
+// new command ignores that. A command that may be repeated is called again.
+constexpr int kKilled = -1;
+constexpr int kTries = 5;
+
 // The variables that Slurm's commands need, as far as they are set.
 constexpr const char* kKept[] = {"PATH", "HOME", "USER", "LOGNAME", "SLURM_CONF"};
 
@@ -24,9 +30,12 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 // The commands write their errors to stderr, which ask() has sent to stdout. The first line is the
 // reason.
-asio::awaitable<Result<std::string>> answer_of(std::vector<std::string> words, std::string name) {
-    const auto result = co_await run_program(std::move(words), {}, kAnswerLimit,
-                                             StandardError::dropped, std::move(name));
+asio::awaitable<Result<std::string>> answer_of(std::vector<std::string> words, std::string name,
+                                               int tries) {
+    Result<ProgramResult> result =
+        co_await run_program(words, {}, kAnswerLimit, StandardError::dropped, name);
+    while (result && result->code == kKilled && --tries > 0)
+        result = co_await run_program(words, {}, kAnswerLimit, StandardError::dropped, name);
     if (!result) co_return Error(ErrorCode::unavailable, result.error().sentence());
     if (result->code == 0) co_return result->output;
     const std::string said = first_line(result->output);
@@ -50,10 +59,13 @@ asio::awaitable<Result<slurm::ShownJob>> shown_by(asio::awaitable<Result<std::st
 
 }  // namespace
 
-// LC_ALL=C: the output is parsed, so it must not be translated.
+// LC_ALL=C: the output is parsed, so it must not be translated. SLURM_TIME_FORMAT=%s: times in
+// seconds since 1970, without a time zone.
 SlurmCalls::SlurmCalls(boost::asio::io_context& loop, slurm::JobId job,
                        const std::map<std::string, std::string>& environment)
-    : loop_(loop), job_(std::move(job)), environment_{"env", "-i", "LC_ALL=C"} {
+    : loop_(loop),
+      job_(std::move(job)),
+      environment_{"env", "-i", "LC_ALL=C", "SLURM_TIME_FORMAT=%s"} {
     for (const char* name : kKept)
         if (const auto found = environment.find(name); found != environment.end())
             environment_.push_back(found->first + "=" + found->second);
@@ -63,20 +75,32 @@ SlurmCalls::SlurmCalls(boost::asio::io_context& loop, slurm::JobId job,
 // shell ignores these signals first, and exec keeps that, so that scontrol lives to report its
 // result. The argument is passed as $1 and never parsed by the shell.
 asio::awaitable<Result<std::string>> SlurmCalls::ask(const std::string& command,
-                                                     const std::string& argument) const {
+                                                     const std::string& argument, int tries) const {
     const std::string script =
         "trap '' TERM INT HUP QUIT USR1 USR2; exec " + command + " \"$1\" 2>&1";
     std::vector<std::string> words = environment_;
     words.insert(words.end(), {"sh", "-c", script, "sh", argument});
-    return answer_of(std::move(words), command.substr(0, command.find(' ')));
+    return answer_of(std::move(words), command.substr(0, command.find(' ')), tries);
 }
 
 asio::awaitable<Result<slurm::ShownJob>> SlurmCalls::show_job() const {
-    return shown_by(ask("scontrol show job", job_.spelled()), job_);
+    return shown_by(ask("scontrol show job", job_.spelled(), kTries), job_);
 }
 
 asio::awaitable<Result<>> SlurmCalls::requeue(const slurm::ShownJob& job) const {
     return done_by(ask("scontrol requeue", job.id.spelled()));
+}
+
+asio::awaitable<Result<>> SlurmCalls::begin_in(const slurm::ShownJob& job,
+                                               std::chrono::seconds delay) const {
+    return done_by(ask("scontrol update jobid=" + job.id.spelled(),
+                       "starttime=now+" + std::to_string(delay.count()), kTries));
+}
+
+asio::awaitable<Result<std::chrono::seconds>> SlurmCalls::requeue_delay() const {
+    const auto config = co_await ask("scontrol show", "config", kTries);
+    if (!config) co_return Error(ErrorCode::unavailable, "scontrol: " + config.error().sentence());
+    co_return slurm::requeue_delay(*config);
 }
 
 asio::awaitable<Result<>> SlurmCalls::cancel(const slurm::ShownJob& job) const {

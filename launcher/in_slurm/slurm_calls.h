@@ -1,5 +1,5 @@
 // Runs Slurm's own commands: how long the job may still run, which nodes are out of service,
-// requeue the job, cancel it.
+// requeue the job, say when it may start again, cancel it.
 //
 // A job is spelled for Slurm only here, by slurm/job_id.h. What changes the job needs a ShownJob.
 // All answers are optional and every call has a deadline. The commands get an almost empty
@@ -42,14 +42,20 @@ class SlurmCalls {
     // Possible errors of the following: unavailable, with the command's first line.
     boost::asio::awaitable<Result<slurm::ShownJob>> show_job() const;
     boost::asio::awaitable<Result<>> requeue(const slurm::ShownJob& job) const;
+    // Of a job that was requeued and has not left its nodes yet.
+    boost::asio::awaitable<Result<>> begin_in(const slurm::ShownJob& job,
+                                              std::chrono::seconds delay) const;
     boost::asio::awaitable<Result<>> cancel(const slurm::ShownJob& job) const;
     // One a line, also those of other jobs (ShownJob::has_only_step).
     boost::asio::awaitable<Result<std::string>> steps(const slurm::ShownJob& job) const;
+    // How long the site holds a requeued job.
+    boost::asio::awaitable<Result<std::chrono::seconds>> requeue_delay() const;
 
   private:
-    // `argument`: the last word of the command.
+    // `argument`: the last word of the command. It is called so often, as long as signals end it.
     boost::asio::awaitable<Result<std::string>> ask(const std::string& command,
-                                                    const std::string& argument) const;
+                                                    const std::string& argument,
+                                                    int tries = 1) const;
     static boost::asio::awaitable<std::optional<TimeLeft>> ask_time_left(SlurmCalls calls,
                                                                          std::string step);
 

@@ -7,6 +7,7 @@
 #include "base/system/boot_clock.h"
 #include "launcher/in_slurm/headless.h"
 #include "launcher/in_slurm/srun_here.h"
+#include "slurm/requeue_begin.h"
 #include "slurm/time_left.h"
 
 namespace ddprun::launcher {
@@ -25,6 +26,7 @@ JobInSlurm::JobInSlurm(boost::asio::io_context& loop, const JobInput& input, Job
       input_(input),
       voice_(voice),
       calls_(loop, input.slurm_job, input.environment),
+      began_(boot_now()),
       first_look_(loop) {}
 
 // Where a variable has told the end of the job, only the step's limit is news. A step without one
@@ -50,8 +52,8 @@ std::optional<Time> JobInSlurm::nearer_end(const SlurmCalls::TimeLeft& left) {
 }
 
 void JobInSlurm::serve(rendezvous::Service& service) {
-    service.on_requeue([this](std::function<void()> done) {
-        boost::asio::co_spawn(loop_, requeue(),
+    service.on_requeue([this](const rendezvous::Requeue& wanted, std::function<void()> done) {
+        boost::asio::co_spawn(loop_, requeue(wanted.progressed),
                               [done = std::move(done)](std::exception_ptr) { done(); });
     });
     // A node that Slurm has drained or lost need not be waited for.
@@ -63,7 +65,7 @@ void JobInSlurm::serve(rendezvous::Service& service) {
 // again must not be cancelled afterwards. Slurm may have started it again by itself; a requeue
 // would end that allocation. Without Slurm's word which job this is, nothing is requeued: to
 // scontrol, the id of an array's element may be the whole array. So Slurm is asked twice.
-boost::asio::awaitable<void> JobInSlurm::requeue() {
+boost::asio::awaitable<void> JobInSlurm::requeue(bool progressed) {
     auto job = co_await calls_.show_job();
     if (!job) job = co_await calls_.show_job();
     if (!job) {
@@ -79,11 +81,44 @@ boost::asio::awaitable<void> JobInSlurm::requeue() {
     }
     const auto requeued = co_await calls_.requeue(*job);
     requeued_ = requeued.has_value();
-    if (requeued)
-        voice_.say(Note::Level::info, name + " is requeued");
-    else
+    if (!requeued) {
         voice_.say(Note::Level::warn,
                    name + " is not requeued: scontrol requeue: " + requeued.error().sentence());
+        co_return;
+    }
+    // At once: Slurm ends this process while it is asked for more.
+    voice_.say(Note::Level::info, name + " is requeued");
+    if (const std::string when = co_await begin_soon(*job, progressed); !when.empty())
+        voice_.say(Note::Level::info, name + " " + when);
+}
+
+// Lets the requeued job start earlier than after the site's delay (slurm/requeue_begin.h). Returns
+// what is to be said of it, after the job's name. Slurm looks at the new time when the job has left
+// its nodes, so the answer is waited for before this process leaves.
+boost::asio::awaitable<std::string> JobInSlurm::begin_soon(const slurm::ShownJob& job,
+                                                           bool progressed) {
+    using std::chrono::seconds;
+    if (!input_.plan.requeue_begin) co_return "";
+    const seconds wanted = *input_.plan.requeue_begin;
+    const auto delay = co_await calls_.requeue_delay();
+    if (!delay) co_return "starts after Slurm's own delay: " + delay.error().sentence();
+    const std::string own = std::to_string(delay->count()) + " s";
+    if (wanted >= *delay) co_return "can start again in " + own;
+    const slurm::Life life{std::chrono::duration_cast<seconds>(boot_now() - began_), progressed};
+    std::string why = slurm::brakes(life, *delay);
+    if (why.empty()) {
+        const auto shown = co_await calls_.show_job();
+        why = shown ? slurm::is_kept(*shown, std::chrono::duration_cast<seconds>(day_now()))
+                    : shown.error().sentence();
+    }
+    if (why.empty()) {
+        const auto moved = co_await calls_.begin_in(job, wanted);
+        if (!moved) why = "scontrol update: " + moved.error().sentence();
+    }
+    if (!why.empty())
+        co_return "can start again when Slurm's own delay of " + own + " is over: " + why;
+    co_return "can start again in " + std::to_string(wanted.count()) +
+        " s (--requeue-begin), not in " + own;
 }
 
 void JobInSlurm::watch_for_loss(const rendezvous::Service& service) {

@@ -36,13 +36,15 @@ class JobInSlurm {
     void end_if_headless();
 
   private:
-    boost::asio::awaitable<void> requeue();
+    boost::asio::awaitable<void> requeue(bool progressed);
+    boost::asio::awaitable<std::string> begin_soon(const slurm::ShownJob& job, bool progressed);
     std::optional<Time> nearer_end(const SlurmCalls::TimeLeft& left);
 
     boost::asio::io_context& loop_;
     const JobInput& input_;
     JobVoice& voice_;
     SlurmCalls calls_;
+    Time began_;
     boost::asio::steady_timer first_look_;
     bool requeued_ = false;
     bool job_end_is_known_ = false;  // and does not change

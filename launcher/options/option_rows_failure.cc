@@ -21,6 +21,17 @@ MaybeError set_hang_timeout(Options& options, const std::string& value) {
     return std::nullopt;
 }
 
+MaybeError set_requeue_begin(Options& options, const std::string& value) {
+    options.requeue_begin.reset();
+    if (value == "slurm") return std::nullopt;
+    const auto time = read_seconds(value);
+    if (!time) return time.error();
+    // Slurm counts in whole seconds.
+    options.requeue_begin = std::chrono::ceil<std::chrono::seconds>(*time);
+    if (options.requeue_begin->count() < 1) return usage_error("too short; give 1 second or more");
+    return std::nullopt;
+}
+
 MaybeError set_blame(Options& options, const std::string& value) {
     options.blame = value == "on";
     return std::nullopt;
@@ -174,6 +185,16 @@ constexpr OptionRow kSlurm[] = {
      .frequent = true,
      .help = "Signals to any ddprun that stop the job and put it back into the queue, e.g. USR1",
      .set = into<&Options::requeue_signals, read_signals_freely>},
+    {.name = "requeue-begin",
+     .placeholder = "SECONDS|slurm",
+     .choices = "slurm",
+     .default_text = "10",
+     .help =
+         "How long after its requeue Slurm may start the job again, in place of Slurm's own "
+         "delay (two minutes), if that is longer. The delay stays if this run was shorter than "
+         "it or made no progress, or if you have held the job, given it a dependency or a later "
+         "begin. slurm: never change it",
+     .set = set_requeue_begin},
     {.name = "requeue-wait",
      .placeholder = "SECONDS",
      .default_text = "three leases, which is also the least",

@@ -55,6 +55,10 @@ struct ConfigFiles {
     std::vector<std::string> warnings;  // why the site's file is ignored
 };
 
+// How long after its requeue a job may start again. That is longer than leaving the nodes takes: a
+// job that leaves later than that waits for Slurm's own delay.
+inline constexpr std::chrono::seconds kRequeueBegin{10};
+
 // What the user said. Nothing here was concluded from it.
 struct Options {
     // One of these only prints a text (option_text.h) and exits with 0. Nothing else is checked
@@ -106,6 +110,8 @@ struct Options {
     std::optional<int> stop_signal;
     std::vector<int> requeue_signals;
     std::optional<agent::RequeueMode> requeue;
+    // --requeue-begin; none: after Slurm's own delay.
+    std::optional<std::chrono::seconds> requeue_begin = kRequeueBegin;
     bool end_headless = true;
     std::string signal_names;  // --signals-to-handle as given, for the workers; empty: not given
 

@@ -155,6 +155,7 @@ MaybeError plan_stop(Plan& plan, const Options& options,
     stop.before = options.stop_before;
     stop.worker_signal = options.stop_signal;
     stop.requeue_signals = options.requeue_signals;
+    plan.requeue_begin = options.requeue_begin;
     // A user cancels a job with these signals (scancel, Ctrl-C). A requeue after them would start
     // the job again, against the user's wish.
     const std::vector<int> cancelling = always_handled();

@@ -94,10 +94,12 @@ struct Plan {
     agent::Grace grace;
     agent::StopOptions stop;              // but for the end of the job's time on our own clock
     std::optional<std::int64_t> job_end;  // since 1970; none: no variable tells it
-    std::vector<int> signals;             // that stop the job
-    std::vector<int> passed_on;           // that go to this node's workers and stop nothing
-    std::string on_failure, on_event;     // programs, looked up in PATH; empty: none
-    std::string log_dir;                  // empty: there are no files of the workers' output
+    // How soon a requeued job may start again; none: after Slurm's own delay.
+    std::optional<std::chrono::seconds> requeue_begin;
+    std::vector<int> signals;          // that stop the job
+    std::vector<int> passed_on;        // that go to this node's workers and stop nothing
+    std::string on_failure, on_event;  // programs, looked up in PATH; empty: none
+    std::string log_dir;               // empty: there are no files of the workers' output
     agent::Overflow console_overflow = agent::Overflow::block;
     int verbosity = 0;
     bool log_times = false, log_json = false;  // of ddprun's own lines

@@ -62,7 +62,7 @@ void MachineState::own_entry_stands(Time now, const LedgerEntry& entry) {
     if (top()->end()->requeue && end.requeues()) {  // nobody has withdrawn it meanwhile
         phase = Phase::ending;
         stop.requeues();
-        out.add(Requeue{});
+        out.add(Requeue{facts.reach() == Reach::progressed});
         return;
     }
     on_requeued(now);

@@ -138,6 +138,7 @@ struct Standby {
 // at most once in an allocation. It comes before the nodes get the verdict, because srun may kill
 // the other nodes when the first one exits. Answered by Requeued.
 struct Requeue {
+    bool progressed = false;  // the last generation made progress (reach.h)
     bool operator==(const Requeue&) const = default;
 };
 // Ask Slurm which of these hosts it has taken out of service. Answered by OutOfService, or not at

@@ -90,7 +90,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     asio::steady_timer flush_timer;                  // limit for the last messages
     Time armed = kNever;                             // what tick_timer waits for
     std::optional<Ending> ending;                    // set when the machine has closed the job
-    std::function<void(std::function<void()>)> on_requeue;
+    std::function<void(const Requeue&, std::function<void()>)> on_requeue;
     std::function<void(std::vector<std::string>, std::function<void(Service::NodeStates)>)> on_ask;
 };
 
@@ -225,14 +225,14 @@ void Service::State::operator()(const AskNodeStates& ask) {
 }
 
 // Requeues the job. Without Slurm there is nothing to do, and the machine goes on at once.
-void Service::State::operator()(const Requeue&) {
+void Service::State::operator()(const Requeue& wanted) {
     const auto done = [weak = weak_from_this()] {
         if (const auto self = weak.lock(); self && !self->ending) self->step(Requeued{});
     };
-    const auto requeue = [weak = weak_from_this(), done] {
+    const auto requeue = [weak = weak_from_this(), wanted, done] {
         const auto self = weak.lock();
         if (!self) return;
-        self->on_requeue ? self->on_requeue(done) : done();
+        self->on_requeue ? self->on_requeue(wanted, done) : done();
     };
     asio::post(loop, requeue);  // posted: the machine must not be entered twice
 }
@@ -339,7 +339,7 @@ std::string Service::standby_gone_frame(const NodeId& node) const {
     return state_->neighbours.standby_gone_frame(node);
 }
 
-void Service::on_requeue(std::function<void(std::function<void()>)> requeue) {
+void Service::on_requeue(std::function<void(const Requeue&, std::function<void()>)> requeue) {
     state_->on_requeue = std::move(requeue);
 }
 

@@ -69,7 +69,7 @@ class Service {
     // Sets the function that puts the job back into Slurm's queue. It calls its `done` when it has
     // done so, or has failed. It is called on the loop, at most once. Without such a function
     // nothing is done.
-    void on_requeue(std::function<void(std::function<void()> done)> requeue);
+    void on_requeue(std::function<void(const Requeue&, std::function<void()> done)> requeue);
 
     // Sets the function that asks Slurm which of these hosts are out of service. It passes on the
     // answer, if there is one. It is called on the loop. Without such a function nothing is asked.

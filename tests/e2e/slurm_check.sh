@@ -39,6 +39,7 @@ expect_in "$work/run.out" '^ddprun has checked n\[1-4\] in '
 expect_in "$work/run.out" '^  nodes +ok +4 of 4 have met at n1$'
 expect_in "$work/run.out" '^  network +ok +12 of 12 connections between nodes$'
 expect_in "$work/run.out" '^  ledger +ok +directory:.*/\.ddprun/slurmlab\.[0-9]*\.0\.check$'
+expect_in "$work/run.out" '^  requeue +ok +Slurm holds a requeued job for 121 s'
 expect_in "$work/run.out" '^Nothing is wrong\.$'
 [[ ! -e $work/.ddprun ]] || fail "the check has left its ledger"
 [[ ! -s $work/run.err ]] || fail "something else was said"
@@ -47,7 +48,7 @@ say "the same as JSON"
 check 60 -- --check=json
 expect_code 0
 [[ $(jq -r '"\(.format) \(.version) \(.good) \(.nodes | join(",")) \(.checks | length)"' "$work/run.out") == \
-    "ddprun check 1 true n1,n2,n3,n4 9" ]] || fail "not what it should be"
+    "ddprun check 1 true n1,n2,n3,n4 10" ]] || fail "not what it should be"
 
 say "two nodes do not reach each other, though both reach the first"
 "$slurmlab" on n2 nft "add table inet cut; add chain inet cut in { type filter hook input priority 0; }

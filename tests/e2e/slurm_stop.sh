@@ -16,7 +16,9 @@ tracker=${1:-linuxproc}
 long=${DDPRUN_LONG:-0}
 
 # A preemption takes at least KillWait and MessageTimeout, so the latter is short here.
+# Slurm's delay of a requeued job is 31 s.
 export SLURMLAB_PROCTRACK=$tracker SLURMLAB_PREEMPT=REQUEUE SLURMLAB_GRACE=5 SLURMLAB_MESSAGE_TIMEOUT=5
+export SLURMLAB_CRED_EXPIRE=30
 start_lab 4
 cd "$work" # the ledger's folder is made in the working directory
 
@@ -183,6 +185,35 @@ named_signal() {
     [[ $(restarts) == 0 ]] || fail "it was requeued with --requeue=never"
 }
 
+is_pending() { is_in PENDING && [[ $(restarts) == "$1" ]]; }
+begins_soon() {
+    say "after a life longer than Slurm's delay the next one begins within seconds, and never beside it"
+    submit soon 0 1000000 0.2 --requeue-signal=USR1 --requeue-begin=4
+    expect_run 0
+    local begun=$SECONDS lived
+    lived() { ((SECONDS > begun + 32)); }
+    wait_until 60 lived
+    login scancel -s USR1 "$job"
+    expect_run 1
+    expect_in "$at.err" "job $job can start again in 4 s \(--requeue-begin\), not in 31 s"
+    python3 - "$at" <<'PYTHON'
+import glob, json, os, sys
+ended = max(json.load(open(name))["at"] for name in glob.glob(sys.argv[1] + "/told.0.*"))
+begin = min(os.stat(name).st_mtime for name in glob.glob(sys.argv[1] + "/run.1.*"))
+print("  from the last worker's stop to the first of the next life: %.1f s" % (begin - ended))
+assert 0.2 < begin - ended < 25, "the delay of Slurm is 31 s"
+PYTHON
+
+    say "after a short life Slurm's delay stays; scancel in the gap cancels the job"
+    login scancel -s USR1 "$job"
+    wait_until 20 is_pending 2 || fail "job $job is not requeued: $(login scontrol show job -o "$job")"
+    expect_in "$at.err" "when Slurm's own delay of 31 s is over: this run lasted only [0-9]* s"
+    login scancel "$job"
+    expect_state CANCELLED
+    expect_nothing_left 20
+    [[ ! -e $at/run.2.0 ]] || fail "a third life has begun"
+}
+
 # Programs that handle SIGTERM only, as most do.
 only_sigterm() { sed '/^signal.signal(signal.SIGUSR1/d' "$worker" >"$work/bare.py"; }
 
@@ -307,4 +338,6 @@ stories=(cancelled_while_saving signalled_first dies_alone)
 ((long == 0)) && [[ $tracker == cgroup ]] || stories+=(end_is_asked_for end_is_seen named_signal)
 ((long == 0)) || stories+=(real_limit)
 side_by_side "${stories[@]}"
+# Alone, because it lives longer than others can wait for whole nodes.
+[[ $tracker == cgroup ]] || begins_soon
 ((long == 0)) && [[ $tracker == cgroup ]] || preempted # alone, because it takes the nodes from all other jobs

@@ -242,6 +242,16 @@ TEST(CheckReport, WarmStarts) {
     EXPECT_TRUE(make_check_report(job).good());
 }
 
+// The site's own delay is no fault.
+TEST(CheckReport, RequeueDelayIsNamed) {
+    CheckedJob job = job_of(2);
+    EXPECT_EQ(row(make_check_report(job), "requeue").state, State::skipped);
+    at(job, 1).requeue_delay = 121;
+    EXPECT_THAT(row(make_check_report(job), "requeue").sentence,
+                HasSubstr("holds a requeued job for 121 s; --requeue-begin"));
+    EXPECT_THAT(findings(job, "requeue"), IsEmpty());
+}
+
 // A node writes its findings into the store, and the first node reads them. Reasons may hold any
 // bytes; what is no text arrives with a replacement character.
 TEST(CheckFacts, ThereAndBack) {
@@ -251,6 +261,7 @@ TEST(CheckFacts, ThereAndBack) {
     facts.gpu_faults = {"/dev/nvidia3: no"};
     facts.locked_memory = 1;
     facts.warm = {"", 1, 2, 3};
+    facts.requeue_delay = 121;
     const auto read = facts_from_json(to_json(facts));
     ASSERT_TRUE(read) << read.error();
     facts.unreached[1].why = "\xef\xbf\xbd not text";

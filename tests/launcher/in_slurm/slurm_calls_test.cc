@@ -116,6 +116,34 @@ TEST_F(SlurmCallsTest, AnElementIsRequeuedByItself) {
     EXPECT_EQ(times_left()->step, std::chrono::seconds{50});
 }
 
+// The element alone, in whole seconds, and not ended by the signal of the requeue before.
+TEST_F(SlurmCallsTest, ARequeuedElementBeginsSoon) {
+    command("scontrol",
+            "if [ \"$*\" = 'show job 8812' ]; then "
+            "printf 'JobId=8812 ArrayJobId=8812 ArrayTaskId=2 JobName=a\\n'; exit; fi\n"
+            "if [ \"$*\" = 'show config' ]; then echo 'AuthInfo = cred_expire=20'; exit; fi\n"
+            "kill -TERM $$; [ \"$*\" = 'update jobid=8812_2 starttime=now+7' ] || "
+            "{ echo refused; exit 1; }");
+    const auto job = run(calls().show_job());
+    ASSERT_TRUE(job) << job.error().sentence();
+    const auto answer = run(calls().begin_in(*job, std::chrono::seconds{7}));
+    EXPECT_TRUE(answer) << answer.error().sentence();
+    EXPECT_EQ(run(calls().begin_in(*job, std::chrono::seconds{8})).error().sentence(), "refused");
+    EXPECT_EQ(run(calls().requeue_delay()).value(), std::chrono::seconds{21});
+}
+
+// Slurm's signals come to a new command before its shell ignores them. One that may be repeated is;
+// a second requeue could end the next life of the job.
+TEST_F(SlurmCallsTest, RepeatsWhatASignalHasEnded) {
+    const std::string once = "[ -e $0.$1 ] || { : >$0.$1; kill -KILL $$; }\n";
+    command("scontrol", once + "[ \"$1\" != requeue ] || : >$0.twice\n" + kShows);
+    const auto job = run(calls().show_job());
+    ASSERT_TRUE(job) << job.error().sentence();
+    EXPECT_TRUE(run(calls().begin_in(*job, std::chrono::seconds{7})));
+    EXPECT_FALSE(run(calls().requeue(*job)));
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "scontrol.twice"));
+}
+
 // Nobody knows then whether 8812 is one job or an array, so nothing is changed.
 TEST_F(SlurmCallsTest, AJobThatIsNotShownIsNotRequeued) {
     command("scontrol", "[ $1 = show ] || exit 0; echo 'Unable to contact controller' >&2; exit 1");

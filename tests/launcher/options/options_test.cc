@@ -74,7 +74,7 @@ TEST(Options, FieldsAreFilled) {
         "is_host=0 --max-restarts 3 --role X: --no-python --log-dir logs -t 3 --local-ranks-filter "
         "0,1 --local-addr 10.0.0.1 --master-addr m --master-port 29500 --ports=20000-20003 "
         "--ledger=memory --secret-file=/s --identity require --lease 20 --join-timeout=60 "
-        "--last-call 5 --requeue-wait 45 --shutdown-timeout 8 --crash-loop 0 --hang-timeout 90 "
+        "--last-call 5 --requeue-wait 45 --requeue-begin=2.5 --shutdown-timeout 8 --crash-loop 0 --hang-timeout 90 "
         "--blame off "
         "--slurm-env drop --python /p --no-label -q --log-line-prefix-template=${rank}: "
         "--duplicate-stdout-filters=a,,b,c --duplicate_stderr_filters d --console-overflow=drop p");
@@ -100,6 +100,8 @@ TEST(Options, FieldsAreFilled) {
     EXPECT_EQ(options.join_timeout, milliseconds(60'000));
     EXPECT_EQ(options.last_call, milliseconds(5000));
     EXPECT_EQ(options.requeue_wait, milliseconds(45'000));
+    EXPECT_EQ(options.requeue_begin, std::chrono::seconds(3)) << "Slurm's seconds are whole";
+    EXPECT_FALSE(parsed("--requeue-begin=slurm p").requeue_begin);
     EXPECT_EQ(options.shutdown_timeout, milliseconds(8000));
     EXPECT_EQ(options.crash_loop, 0);
     EXPECT_EQ(options.hang_timeout, milliseconds(90'000));

@@ -399,6 +399,8 @@ TEST(Plan, StopAndRequeue) {
     EXPECT_EQ(told->job_end, 1'800'000'000);
     EXPECT_TRUE(told->stop.ask_job_end) << "the step may have a limit of its own";
     EXPECT_EQ(told->stop.requeue, agent::RequeueMode::always);
+    EXPECT_EQ(told->requeue_begin, kRequeueBegin);
+    EXPECT_FALSE(plan({"--requeue-begin=slurm"}, two)->requeue_begin);
     // If the batch host is lost, Slurm keeps the other nodes allocated, so ddprun ends the job.
     EXPECT_TRUE(told->end_headless);
     EXPECT_FALSE(plan({"--headless=keep"}, two)->end_headless);
