@@ -276,6 +276,9 @@ std::optional<ScriptJob> read_script_job(const Environment& environment) {
         find(environment, "DDPRUN_STOP_FILE"))
         return std::nullopt;
     ScriptJob job;
+    const std::string cluster = reader.text("SLURM_CLUSTER_NAME");
+    job.name = (cluster.empty() ? "" : cluster + ".") +
+               *first_of(environment, {"SLURM_JOB_ID", "SLURM_JOBID"}).value;
     job.restart_count = reader.number<int>("SLURM_RESTART_COUNT").value_or(0);
     job.end_time = reader.number<std::int64_t>("SLURM_JOB_END_TIME");
     return job;

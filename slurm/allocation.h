@@ -85,6 +85,7 @@ Result<std::optional<Allocation>> read_allocation(const Environment& environment
 
 // A batch job whose script has started this process itself, without srun.
 struct ScriptJob {
+    std::string name;                      // cluster and number: "lab.8812"
     int restart_count = 0;                 // how often Slurm has requeued it
     std::optional<std::int64_t> end_time;  // as in an Allocation
 };

@@ -168,6 +168,7 @@ struct OpenStore {
 // Start all workers of this node.
 struct Spawn {
     rendezvous::NodePlace place;
+    std::uint64_t job = 0;  // the leader's number of the job (Welcome::job)
     bool operator==(const Spawn&) const = default;
 };
 // To the process groups of all workers that live. With a hint they find the file that

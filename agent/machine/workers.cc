@@ -25,7 +25,7 @@ void MachineState::start_workers(Time now, const rendezvous::Assigned& assigned,
     // The deadline reaches the keeper before the workers start, so no worker ever runs without one.
     effects.push_back(SetDeadline{deadline});
     if (place.has_store()) effects.push_back(OpenStore{place});
-    effects.push_back(Spawn{place});
+    effects.push_back(Spawn{place, job});
     if (config.stop.ask_job_end && request.asks_job_end_at() == kNever)
         request.ask_job_end_at(now + lease.lease());
 }

@@ -168,7 +168,8 @@ void Runner::perform(Effect& effect) {
             [&](const LeaderHeard& e) { service_.heard(e.leader); },
             [&](const SetDeadline& e) { keeper_.set_deadline(e.deadline, config_.lease); },
             [&](const OpenStore& e) { open_store(e.place); },
-            [&](const CloseStore&) { store_.close(); }, [&](const Spawn& e) { spawn(e.place); },
+            [&](const CloseStore&) { store_.close(); },
+            [&](const Spawn& e) { spawn(e.place, e.job); },
             [&](const SignalWorkers& e) {
                 if (!workers_) return;
                 if (!e.stops) return workers_->pass_on(e.signal);
@@ -226,7 +227,9 @@ void Runner::open_store(const rendezvous::NodePlace& place) {
 
 // A new WorkerSet for each generation. The old one is destroyed here; its processes are gone by
 // now.
-void Runner::spawn(const rendezvous::NodePlace& place) {
+void Runner::spawn(const rendezvous::NodePlace& place, std::uint64_t job) {
+    std::string& run = config_.workers.run;
+    if (run.empty()) run = config_.workers.run_id + '.' + std::to_string(job);
     if (place.has_store() && !no_store_.empty()) return spawn_nothing(place);
     phases_.begin(place.world_size, boot_now());
     workers_ = std::make_unique<WorkerSet>(

@@ -75,7 +75,7 @@ class Runner {
     void send(rendezvous::ToLeader& message);
     rendezvous::Usage usage();
     void open_store(const rendezvous::NodePlace& place);
-    void spawn(const rendezvous::NodePlace& place);
+    void spawn(const rendezvous::NodePlace& place, std::uint64_t job);
     void spawn_nothing(const rendezvous::NodePlace& place);
     // Before workers get a signal.
     void see_sockets() {

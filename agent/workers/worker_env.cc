@@ -62,11 +62,13 @@ std::vector<std::string> worker_environment(Environment base, const WorkerPlace&
     env.try_emplace("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
     if (place.omp_num_threads) env.try_emplace("OMP_NUM_THREADS", number(*place.omp_num_threads));
     if (place.fault_handler) env.try_emplace(kFaultHandler, "1");
-    // A ddprun inside another ddprun inherits these. They name the outer one's descriptor and
-    // files, so they must not reach the workers.
+    // A ddprun inside another ddprun inherits these. They name the outer one's descriptor,
+    // files and run, so they must not reach the workers.
     env.erase("DDPRUN_PROGRESS_FD");
     env.erase("DDPRUN_STOP_FILE");
     env.erase("DDPRUN_SNAPSHOT_FILE");
+    env.erase("DDPRUN_RUN_KEY");
+    if (!place.run_key.empty()) env["DDPRUN_RUN_KEY"] = place.run_key;
     if (!place.snapshot_file.empty()) env["DDPRUN_SNAPSHOT_FILE"] = place.snapshot_file;
     if (!place.stop_file.empty()) env["DDPRUN_STOP_FILE"] = place.stop_file;
     if (place.progress_fd) env["DDPRUN_PROGRESS_FD"] = number(*place.progress_fd);

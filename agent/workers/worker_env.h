@@ -39,6 +39,7 @@ struct WorkerPlace {
     std::int64_t generation = 0;  // becomes TORCHELASTIC_RESTART_COUNT
     int max_restarts = 0;
     std::string run_id;
+    std::string run_key;  // DDPRUN_RUN_KEY; empty: none
     bool use_agent_store = true;
     // Where the worker may write why it failed; empty: none.
     std::string error_file;

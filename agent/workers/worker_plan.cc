@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "agent/workers/run_key.h"
+
 namespace ddprun::agent {
 
 WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::NodePlace& node, int index) {
@@ -27,6 +29,7 @@ WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::NodePlace& node, 
     place.generation = node.generation.value;
     place.max_restarts = node.max_restarts;
     place.run_id = plan.run_id;
+    place.run_key = run_key(plan.run);
     place.omp_num_threads = plan.omp_num_threads;
     place.fault_handler = plan.fault_handler;
     place.progress_fd = kProgressFd;

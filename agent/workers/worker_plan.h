@@ -19,6 +19,9 @@ namespace ddprun::agent {
 struct WorkerPlan {
     rendezvous::NodeId node;
     std::string run_id;  // TORCHELASTIC_RUN_ID; in a plan empty unless it is not the job's
+    // Names this run and no other, also after a requeue (run_key.h). Empty in a plan: the leader's
+    // number of the job tells it apart.
+    std::string run;
     std::string role = "default";
     std::vector<std::string> argv;
     // Index in argv of the program's first argument; ${local_rank} is replaced from here on.

@@ -120,6 +120,10 @@ Known<std::string> judge(const std::string& name, const std::string& value, cons
         return with(value, "");
     if (name == "TORCHELASTIC_RUN_ID")
         return plan.workers.run_id.empty() ? dry.run_id : Known<std::string>{value, ""};
+    if (name == "DDPRUN_RUN_KEY")
+        return dry.start == DryRun::Start::step_to_come || plan.workers.run.empty()
+                   ? with("made for each run", "")
+                   : Known<std::string>{value, ""};
     if (name == "WORLD_SIZE" || name == "ROLE_WORLD_SIZE")
         return with(places.doubts.workers, places.of_world());
     if (name == "LOCAL_WORLD_SIZE") return with(places.doubts.workers, "");

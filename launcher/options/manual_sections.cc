@@ -50,9 +50,10 @@ constexpr ManualRow kWorkers[] = {
     {"MASTER_ADDR, MASTER_PORT", "the workers' store, where init_process_group() meets"},
     {"TORCHELASTIC_RESTART_COUNT", "number of the generation: 0, and one more at each restart"},
     {"TORCHELASTIC_RUN_ID", "name of the job"},
+    {"DDPRUN_RUN_KEY", "for trackers: 20 letters and digits, the same after restarts and requeues"},
     {"TORCHELASTIC_ERROR_FILE", "where a worker may write its exception, as @record does"},
     {"DDPRUN_STOP_FILE",
-     "this file appears when the job is to stop: JSON with the reason and the seconds left"},
+     "appears when the job is to stop: JSON with the reason and the seconds left"},
     {"DDPRUN_SNAPSHOT_FILE",
      "this file appears when ddpctl snapshot asks for one: write a snapshot, remove the file, go "
      "on"},

@@ -142,6 +142,8 @@ void plan_stop_without_srun(Plan& plan, const Options& options, const HostFacts&
     if (host.script_job && plan.limits.max_nodes == 1) {
         plan.slurm_restart_count = host.script_job->restart_count;
         plan.grace.final_stop = options.shutdown_timeout.value_or(kFinalStopInSlurm);
+        plan.workers.run =
+            host.script_job->name + ".batch" + (options.rdzv_id ? "." + *options.rdzv_id : "");
         return stop_in_slurm(plan, options, "batch", host.script_job->end_time);
     }
     plan.warnings.push_back(
@@ -194,6 +196,8 @@ Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& 
     if (auto error = plan_shares(plan, options, allocation, host)) return *error;
     if (auto error = plan_address(plan, options, host)) return *error;
     if (auto error = plan_ledger(plan, options, allocation, host)) return *error;
+    // The job keeps its id when it is requeued, also where its ledger is not kept.
+    if (allocation) plan.workers.run = ledger_name(plan, allocation);
     plan.identity = {options.identity.value_or(rendezvous::IdentityMode::automatic),
                      options.secret_file.value_or("")};
     // On a cluster any user may reach a node's port. There MUNGE or the ledger's folder nearly

@@ -26,18 +26,24 @@ done
 [[ $seen == "00:master0/1/1 10:trainer0/5/2 11:trainer1/5/2 20:trainer2/5/3 21:trainer3/5/3 22:trainer4/5/3 " ]] ||
     fail "$seen"
 
+keys=$(grep -h '^DDPRUN_RUN_KEY=' "$work"/env.0.*)
+[[ $(sort -u <<<"$keys") =~ ^DDPRUN_RUN_KEY=[a-z][a-z0-9]{19}$ && $(wc -l <<<"$keys") == 6 ]] ||
+    fail "not one key for all ranks: $keys"
+
 say "variables of an outer launcher change nothing"
 RANK=7 WORLD_SIZE=9 LOCAL_RANK=3 MASTER_ADDR=elsewhere MASTER_PORT=1 GROUP_RANK=5 ROLE_RANK=4 NNODES=3 NODE_RANK=2 \
-    TORCHELASTIC_RUN_ID=old TORCHELASTIC_RESTART_COUNT=8 run 20 --nproc-per-node=2 bash -c "$show" "$work"
+    TORCHELASTIC_RUN_ID=old TORCHELASTIC_RESTART_COUNT=8 DDPRUN_RUN_KEY="${keys##*=}" run 20 --nproc-per-node=2 bash -c "$show" "$work"
 expect_code 0
 [[ "$(value 0 1 RANK)/$(value 0 1 WORLD_SIZE) $(value 0 1 LOCAL_RANK) $(value 0 1 GROUP_RANK)" == "1/2 1 0" &&
     $(value 0 1 MASTER_ADDR) == 127.0.0.1 ]] || fail "the noise came through"
-[[ $(value 0 1 TORCHELASTIC_RUN_ID) != old && $(value 0 1 MASTER_PORT) != 1 ]] || fail "the noise came through"
+[[ $(value 0 1 TORCHELASTIC_RUN_ID) != old && $(value 0 1 MASTER_PORT) != 1 &&
+    $(value 0 1 DDPRUN_RUN_KEY) != "${keys##*=}" ]] || fail "the noise came through"
 
 say "every generation has a MASTER_PORT of its own, and a worker can bind the two ports after it"
 run 40 --standalone --nproc-per-node=2 --max-restarts=2 --crash-loop=0 bash -c '
     [[ $RANK == 1 ]] && exec sleep 311
     echo "$MASTER_PORT" >>"$0/ports"
+    echo "$DDPRUN_RUN_KEY" >>"$0/keys"
     python3 -c "
 import os, socket
 for i in 1, 2:
@@ -46,6 +52,7 @@ for i in 1, 2:
     exit 3' "$work"
 expect_code 3
 (($(sort -u "$work/ports" | wc -l) == 3)) || fail "not three ports: $(tr '\n' ' ' <"$work/ports")"
+(($(sort -u "$work/keys" | wc -l) == 1)) || fail "a run has several keys: $(tr '\n' ' ' <"$work/keys")"
 expect_nothing_left
 
 say "OMP_NUM_THREADS: the workers share the CPUs of the node, and the user's own value stays"

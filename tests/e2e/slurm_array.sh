@@ -11,7 +11,7 @@ cd "$work" # the ledger's folder is made in the working directory
 
 # A worker: folder. It says in which generation it runs, and when it is asked to stop; FILE end lets it end.
 # shellcheck disable=SC2016
-worker='trap : USR1; trap "echo >>$0/told; exit 0" TERM; echo "$SLURM_JOB_ID" >$0/own; echo "$SLURMD_NODENAME" >$0/host
+worker='trap : USR1; trap "echo >>$0/told; exit 0" TERM; echo "$SLURM_JOB_ID" >$0/own; echo "$DDPRUN_RUN_KEY" >>$0/key; echo "$SLURMD_NODENAME" >$0/host
 echo >$0/run.$TORCHELASTIC_RESTART_COUNT.$RANK; until [[ -e $0/end ]]; do sleep 0.1; done'
 
 # Submits an array: name, elements (as for --array), options of sbatch, options of ddprun… Sets array, its id, and at, what the
@@ -63,6 +63,7 @@ end_all() {
 say "an element that runs is stopped and requeued, its brothers are not touched"
 submit three 0-2 '-N1 --time=30' --requeue-signal=USR1 --verbose --lease=2
 expect_run 0 1 0 1 2
+(($(cat "$at".*/key | sort -u | wc -l) == 3)) || fail "elements share a key: $(cat "$at".*/key)"
 find_own
 others=() && for element in 0 1 2; do [[ $element == "$own" ]] || others+=("$element"); done
 login scancel -s USR1 "${array}_$own"

@@ -187,6 +187,7 @@ TEST(ScriptJob, IsThatOfABatchScriptAlone) {
                              {"SLURM_JOB_END_TIME", "1800000000"}};
     const auto job = read_script_job(script);
     ASSERT_TRUE(job);
+    EXPECT_EQ(job->name, "1001");
     EXPECT_EQ(job->restart_count, 2);
     EXPECT_EQ(job->end_time, 1'800'000'000);
     for (const auto& [name, value, is] :

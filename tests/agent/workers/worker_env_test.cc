@@ -42,8 +42,8 @@ TEST(WorkerEnv, SetsPmisVariables) {
     place.pmi_fd = 4;
     const std::vector<std::string> lines =
         worker_environment({{"PMI_PORT", "n1:4001"}, {"PMI_RANK", "0"}}, place);
-    for (const char* line : {"PMI_FD=4", "PMI_RANK=5", "PMI_SIZE=8", "MPI_LOCALRANKID=1",
-                             "MPI_LOCALNRANKS=4"})
+    for (const char* line :
+         {"PMI_FD=4", "PMI_RANK=5", "PMI_SIZE=8", "MPI_LOCALRANKID=1", "MPI_LOCALNRANKS=4"})
         EXPECT_THAT(lines, Contains(line));
     EXPECT_THAT(lines, Not(Contains("PMI_PORT=n1:4001")));
 }
@@ -55,6 +55,7 @@ TEST(WorkerEnv, OverwritesWhatAnOuterScriptExported) {
                            {"MASTER_PORT", "1"},
                            {"HOME", "/h"},
                            {"DDPRUN_PROGRESS_FD", "9"},
+                           {"DDPRUN_RUN_KEY", "outer"},
                            {"DDPRUN_SNAPSHOT_FILE", "/outer/snapshot.json"}};
     const auto env = worker_environment(base, {});
     EXPECT_THAT(env, Contains("RANK=0"));

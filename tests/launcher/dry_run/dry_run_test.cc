@@ -172,6 +172,9 @@ TEST(DryRun, WorkersOfAStepSeeTheUsersRunId) {
     EXPECT_EQ(variable(step, "TORCHELASTIC_RUN_ID"), is("mine"));
     EXPECT_EQ(step.run_id, (Known<std::string>{"lab.8812.0", ""}));
     EXPECT_EQ(variable(dry({}, kStep), "TORCHELASTIC_RUN_ID"), is("lab.8812.0"));
+    // The key for trackers is made of job and step. Outside Slurm a run has one when it begins.
+    EXPECT_EQ(variable(step, "DDPRUN_RUN_KEY"), is("dz94m9gh0v0noa23vxmb"));
+    EXPECT_THAT(variable(dry({"--standalone", "--rdzv-id=mine"}), "DDPRUN_RUN_KEY"), unknown());
 }
 
 // What the user has set stays, and is not listed as ddprun's. RANK is ddprun's, whatever it was

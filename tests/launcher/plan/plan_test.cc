@@ -413,12 +413,14 @@ TEST(Plan, StopAndRequeue) {
 // so.
 TEST(Plan, ABatchScriptWithoutSrunIsRequeuedIfItsOptionsSaySo) {
     HostFacts in_script = plan_host(8, 0);
-    in_script.script_job = slurm::ScriptJob{.restart_count = 3, .end_time = 1'800'000'000};
+    in_script.script_job =
+        slurm::ScriptJob{.name = "lab.8812", .restart_count = 3, .end_time = 1'800'000'000};
     for (const char* option : {"--requeue-signal=USR1", "--requeue=always", "--requeue=auto"}) {
         const auto asked = plan({option}, {}, in_script);
         ASSERT_TRUE(asked) << option;
         EXPECT_TRUE(asked->stop.in_slurm && asked->stop.ask_job_end) << option;
         EXPECT_NE(asked->stop.requeue, agent::RequeueMode::never) << option;
+        EXPECT_EQ(asked->workers.run, "lab.8812.batch") << "after a requeue, too";
         EXPECT_EQ(asked->job_end, 1'800'000'000);
         EXPECT_EQ(asked->slurm_step_id, "batch");
         EXPECT_EQ(asked->slurm_restart_count, 3);
