@@ -35,6 +35,8 @@ end_restarts() { # generation
 say "a restart comes from the server, which imports what is on the list, and nothing else"
 start_restarts restart
 wait_until 30 is_ready 1 || fail "the server is not ready"
+# Slurm sends the signals of scancel to all processes of a step, also to the server.
+for signal in USR1 USR2 HUP TERM; do kill -$signal "$(server)"; done
 [[ $(<"/proc/$(server)/oom_score_adj") == 1000 ]] || fail "the server does not go first when memory runs out"
 (($(lines "$folder/packages") == 3)) || fail "two workers and a server have imported the package $(lines "$folder/packages") times"
 (($(lines "$folder/imports") == 2)) || fail "the user's library was imported by another process than the two workers"

@@ -10,6 +10,7 @@ import gc
 import os
 import sys
 import time
+import _signal
 import _socket
 
 from _ddprun_hidden import Hidden
@@ -26,6 +27,10 @@ _MADV_COLLAPSE = 25
 _HUGE = 1 << 21
 # What a shell says of a program that cannot be run.
 _CANNOT_RUN = 126
+# Those of faults and of the keeper stay.
+_FOR_WORKERS = set(range(1, _signal.NSIG)) - {
+    _signal.SIGKILL, _signal.SIGSTOP, _signal.SIGCHLD, _signal.SIGSEGV, _signal.SIGBUS, _signal.SIGFPE, _signal.SIGILL,
+    _signal.SIGABRT, _signal.SIGTRAP, _signal.SIGSYS, 32, 33}
 # So long a sleep for each second of work, while others wait for the CPUs.
 _SHARE = 2
 
@@ -106,17 +111,24 @@ class _Server:
         elif not (write_oom(self._oom) and write_oom("1000")):
             os._exit(1)
         self._say("hello")
+        # Slurm sends a signal of scancel to all processes of a step, also to this one. What is imported and what is
+        # forked finds the signals as they were.
+        mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())
         while True:
+            _signal.pthread_sigmask(_signal.SIG_BLOCK, _FOR_WORKERS)
             packet = self._receive()
             if packet is None:
                 os._exit(0)
             if packet.kind == "import":
+                while _signal.sigtimedwait(_FOR_WORKERS, 0):
+                    pass
+                _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
                 self._import(packet)
             elif packet.kind == "worker":
                 self._workers.append(_Worker(packet))
             elif packet.kind == "fork":
                 workers, self._workers = self._workers, []
-                mine = self._fork(packet.words[0], workers)
+                mine = self._fork(packet.words[0], workers, mask)
                 if mine is not None:
                     return mine.imports
 
@@ -181,7 +193,7 @@ class _Server:
             if begin < end:
                 self._libc.madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), _MADV_COLLAPSE)
 
-    def _fork(self, number, workers):
+    def _fork(self, number, workers, mask):
         reading, writing = os.pipe()
         try:
             middle = fork_quietly()
@@ -191,6 +203,7 @@ class _Server:
             self._end(number, workers, [], error.errno)
             return None
         if middle == 0:
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
             return self._fork_all(reading, writing, workers)
         os.close(writing)
         # The files are looked at while the workers are forked. They do not go on yet.
