@@ -100,6 +100,11 @@ struct WorkersStill {
     std::vector<rendezvous::Still> still;
     rendezvous::Pace pace = {};  // while they do not
 };
+// All workers of this node that live are in collectives, and have been for a moment. Told once a
+// second.
+struct WorkersInCollectives {
+    Generation generation;
+};
 // Workers are in contact with this generation's store. Only seen on the node that has it.
 struct StoreContact {
     Generation generation;
@@ -118,10 +123,11 @@ struct JobEndKnown {
 };
 struct Tick {};
 
-using Event = std::variant<Started, LinkUp, LinkLost, MessageCame, WorkerStarted, WorkerNotStarted,
-                           WorkerExited, Swept, CannotKill, KeeperFrozen, KeeperDied, KeeperBack,
-                           NoKeeper, WorkerProgress, WarmStartDiffers, WorkersExamined,
-                           WorkersStill, StoreContact, LedgerFound, SignalCame, JobEndKnown, Tick>;
+using Event =
+    std::variant<Started, LinkUp, LinkLost, MessageCame, WorkerStarted, WorkerNotStarted,
+                 WorkerExited, Swept, CannotKill, KeeperFrozen, KeeperDied, KeeperBack, NoKeeper,
+                 WorkerProgress, WarmStartDiffers, WorkersExamined, WorkersStill,
+                 WorkersInCollectives, StoreContact, LedgerFound, SignalCame, JobEndKnown, Tick>;
 
 // ---- effects
 

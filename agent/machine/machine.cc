@@ -66,6 +66,7 @@ Effects Machine::step(Time now, const Event& event) {
                         [&](const WorkerProgress& e) { s.on_progress(now, e); },
                         [&](const WorkersExamined& e) { s.on_examined(now, e); },
                         [&](const WorkersStill& e) { s.on_still(now, e); },
+                        [&](const WorkersInCollectives& e) { s.on_in_collectives(now, e); },
                         [&](const StoreContact& e) { s.on_contact(now, e); },
                         [&](const LedgerFound& e) { s.on_ledger_found(e.found); },
                         [&](const SignalCame& e) { s.on_signal(now, e.signal); },

@@ -141,6 +141,7 @@ struct MachineState {
     void on_examine(const rendezvous::Examine& examine);
     void on_examined(Time now, const WorkersExamined& event);
     void on_still(Time now, const WorkersStill& event);
+    void on_in_collectives(Time now, const WorkersInCollectives& event);
     void say_not_finite(const WorkerProgress& event);
     rendezvous::Marks marks(Time now) const;
     rendezvous::WorkerOutcome outcome_of(const WorkerNotStarted& event) const;

@@ -44,7 +44,10 @@ WorkerLooks::WorkerLooks(boost::asio::io_context& loop, Workers workers, FlightR
               post_(WorkersStill{generation, std::move(kinds), pace});
           },
           std::move(say)),
-      keeping_(loop) {}
+      keeping_(loop) {
+    still_.tell_collectives(
+        [this](Generation generation) { post_(WorkersInCollectives{generation}); });
+}
 
 // A thread that hangs in /proc or in a file system is left to itself.
 void WorkerLooks::close() {

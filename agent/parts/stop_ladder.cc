@@ -5,6 +5,12 @@
 #include <csignal>
 
 namespace ddprun::agent {
+namespace {
+
+// A handler runs when the program comes back from a call, and may try once more.
+constexpr auto kMoment = std::chrono::seconds{1};
+
+}  // namespace
 
 StopLadder::StopLadder(int first_signal, Time started, Duration grace, std::optional<Time> cut_by)
     : first_signal_(first_signal), started_(started), kill_at_(kNever) {
@@ -42,5 +48,11 @@ Time StopLadder::next_deadline() const {
 
 // Never later: the lease or the user may have set the earlier time.
 void StopLadder::kill_at(Time when) { kill_at_ = std::min(kill_at_, when); }
+
+bool StopLadder::waits_in_vain(Time now) {
+    if (stage_ != Stage::asked || now - started_ < kMoment || now >= kill_at_) return false;
+    kill_at(now);
+    return true;
+}
 
 }  // namespace ddprun::agent

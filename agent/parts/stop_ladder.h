@@ -27,6 +27,9 @@ class StopLadder {
     // A second request: kill now (second Ctrl-C), or an earlier deadline. It can only make the kill
     // earlier.
     void kill_at(Time when);
+    // Those that were asked wait for something that will not come. True: they have had a second,
+    // and are to be killed now.
+    bool waits_in_vain(Time now);
     bool killed() const { return stage_ == Stage::killed; }
 
   private:

@@ -30,7 +30,21 @@ Still still_of(Time now, std::size_t index, const StillWorker& worker) {
     return still;
 }
 
+// In two samples, which come once a second.
+constexpr auto kForAMoment = std::chrono::milliseconds{700};
+
 }  // namespace
+
+bool all_in_collectives(Time now, const std::vector<StillWorker>& workers) {
+    bool any = false;
+    for (const StillWorker& worker : workers) {
+        if (worker.doing() == Doing::has_ended) continue;
+        any = true;
+        if (!worker.in_collective() || !worker.idles() || worker.lasted(now) < kForAMoment)
+            return false;
+    }
+    return any;
+}
 
 std::vector<Still> still_kinds(Time now, const std::vector<StillWorker>& workers) {
     if (workers.size() > rendezvous::kStillWorkers) return {};

@@ -100,6 +100,7 @@ void StillWatch::sampled(const WatchedWorkers& workers, const std::vector<Worker
     const Time now = boot_now();
     for (std::size_t i = 0; i < samples.size(); ++i) still_[i].sampled(now, samples[i]);
     say_hidden(workers, samples);
+    if (tell_collectives_ && all_in_collectives(now, still_)) tell_collectives_(generation_);
     std::vector<rendezvous::Still> kinds = still_kinds(now, still_);
     if (!kinds.empty()) {
         const auto lasted = std::ranges::min(kinds, {}, &rendezvous::Still::lasted).lasted;

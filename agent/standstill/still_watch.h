@@ -36,6 +36,10 @@ class StillWatch {
     // `proc`: where the kernel shows processes; tests have one of their own.
     StillWatch(boost::asio::io_context& loop, Workers workers, Tell tell, Say say,
                std::string proc = "/proc");
+    // Calls this after each look in which all workers that live are in collectives.
+    void tell_collectives(std::function<void(Generation)> tell) {
+        tell_collectives_ = std::move(tell);
+    }
     // In which call of the trainer library a worker that stands still is; empty: in none, or not
     // known.
     std::string call_of(std::size_t worker) const;
@@ -59,6 +63,7 @@ class StillWatch {
     boost::asio::io_context& loop_;
     Workers workers_;
     Tell tell_;
+    std::function<void(Generation)> tell_collectives_;
     Say say_;
     std::string proc_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -47,8 +47,8 @@ void StillWorker::sampled(Time now, const WorkerSample& sample) {
     }
     const Duration computed = kTick * (sample.cpu - before.cpu);
     computes_ = computed > share(since, kComputes);
-    if (turned || before.moved != sample.moved || computed > share(since, kIdles))
-        unmoved_since_ = now;
+    idles_ = before.moved == sample.moved && computed <= share(since, kIdles);
+    if (turned || !idles_) unmoved_since_ = now;
     in_kernel_ = sample.state == 'D' ? in_kernel_ + 1 : 0;
 }
 

@@ -23,6 +23,8 @@ class StillWorker {
 
     // When it was last seen. Only then do its connections tell why it stands still.
     bool in_collective() const { return last_.pending > 0; }
+    // Between the last two samples it read and wrote nothing and took hardly any CPU time.
+    bool idles() const { return idles_; }
     // For how long it has stood still.
     Duration lasted(Time now) const { return sampled_ ? now - still_since_ : Duration{}; }
     // For how long it has been seen in init_process_group() or new_group(); 0: it is in neither.
@@ -47,7 +49,8 @@ class StillWorker {
     Duration usual_{};
     bool has_moved_ = false;
     bool computes_ = false;  // it took more than half of a CPU since the sample before
-    int in_kernel_ = 0;      // samples in a row in which it could not be interrupted
+    bool idles_ = false;
+    int in_kernel_ = 0;  // samples in a row in which it could not be interrupted
 };
 
 }  // namespace ddprun::agent

@@ -225,6 +225,9 @@ std::string describe(const agent::Event& event) {
                  [](const WorkersStill& e) {
                      return "WorkersStill g" + text(e.generation) + " " + text(e.still.size());
                  },
+                 [](const WorkersInCollectives& e) {
+                     return "WorkersInCollectives g" + text(e.generation);
+                 },
                  [](const StoreContact& e) { return "StoreContact g" + text(e.generation); },
                  [](const LedgerFound& e) {
                      return std::string(e.found ? "LedgerFound" : "LedgerFound not");

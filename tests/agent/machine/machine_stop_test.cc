@@ -27,6 +27,28 @@ TEST(AgentMachine, StopsByTermThenKill) {
                                                      "Join: Beat echo 2 floor 0 running -1"));
 }
 
+// The other worker's handler calls a collective, which cannot end.
+TEST(AgentMachine, WorkersThatWaitForADeadOneAreKilledSooner) {
+    Script s;
+    s.run();
+    EXPECT_THAT(s.step(0.2, WorkersInCollectives{g0}), IsEmpty()) << "they train";
+    s.exits(0.3, exited(0, 3));
+    s.ack(4);
+    EXPECT_THAT(s.step(0.8, WorkersInCollectives{g0}), IsEmpty()) << "it has just got the signal";
+    EXPECT_THAT(s.step(1.4, WorkersInCollectives{Generation{1}}), IsEmpty());
+    EXPECT_THAT(but_beats(s.step(1.5, WorkersInCollectives{g0})), Contains("sweep 0"));
+}
+
+// In a stop that somebody has asked for nobody is dead: such a collective may end, and a snapshot
+// follow.
+TEST(AgentMachine, WorkersInACollectiveHaveTheWholeTimeOfAnAgreedStop) {
+    Script s;
+    s.run();
+    s.told(1, rendezvous::Stop{g0, 15, "stopped: signal 15 on node b"});
+    for (const double at : {1.5, 2.5, 3.5})
+        EXPECT_THAT(but_beats(s.step(at, WorkersInCollectives{g0})), IsEmpty());
+}
+
 // All workers have succeeded, and the sweep waits for what they have left running. A stop, the end
 // of the generation and a second Ctrl-C shorten the wait.
 TEST(AgentMachine, AStopShortensTheWaitForWhatIsLeftRunning) {

@@ -7,6 +7,7 @@
 
 using namespace ddprun;
 using namespace ddprun::agent;
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 namespace {
@@ -52,6 +53,19 @@ TEST(StopLadder, ASecondRequestOnlyMakesItQuicker) {
     ladder.kill_at(at(50));
     EXPECT_EQ(ladder.next_deadline(), at(11));
     EXPECT_EQ(ladder.step(at(11)), SIGKILL);
+}
+
+// Workers that wait for one that has died. They have a second, for a handler that saves.
+TEST(StopLadder, IsCutShortAfterASecondWhereWorkersWaitInVain) {
+    StopLadder ladder(SIGTERM, at(10), seconds{5});
+    EXPECT_FALSE(ladder.waits_in_vain(at(12))) << "nothing was asked of them yet";
+    EXPECT_EQ(ladder.step(at(12)), SIGTERM);
+    EXPECT_TRUE(ladder.waits_in_vain(at(12)));
+    EXPECT_EQ(ladder.step(at(12)), SIGKILL);
+    EXPECT_FALSE(ladder.waits_in_vain(at(13))) << "it is told once";
+    StopLadder other(SIGTERM, at(10), seconds{5});
+    other.step(at(10));
+    EXPECT_FALSE(other.waits_in_vain(at(10) + milliseconds{900}));
 }
 
 // A time beyond the range of the clock would wrap around to the past and kill at once.

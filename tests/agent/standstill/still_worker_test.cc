@@ -277,5 +277,27 @@ TEST(StillKinds, AreNoneWhereThereAreTooMany) {
     EXPECT_THAT(still_kinds(at(20), std::vector<StillWorker>(65, workers[0])), IsEmpty());
 }
 
+// The workers that live after one has died.
+TEST(StillWorker, AllThatLiveAreInCollectives) {
+    std::vector<StillWorker> workers(3);
+    const auto look = [&workers](int second, const WorkerSample& first, const WorkerSample& other) {
+        workers[0].sampled(at(second), first);
+        workers[1].sampled(at(second), other);
+        workers[2].sampled(at(second), {.is_known = true, .has_ended = true});
+        return all_in_collectives(at(second), workers);
+    };
+    EXPECT_FALSE(look(0, inside(), outside())) << "seen for the first time";
+    EXPECT_FALSE(look(1, inside(), inside()));
+    EXPECT_TRUE(look(2, inside(), inside()));
+    EXPECT_FALSE(look(3, inside(), inside(200))) << "it sends";
+    EXPECT_TRUE(look(4, inside(), inside(200)));
+    WorkerSample saves = inside(200);
+    saves.moved = 1 << 20;
+    EXPECT_FALSE(look(5, inside(), saves)) << "it writes a snapshot beside a collective";
+    EXPECT_FALSE(look(6, inside(), outside()));
+    const WorkerSample ended{.is_known = true, .has_ended = true};
+    EXPECT_FALSE(look(7, ended, ended)) << "nobody lives";
+}
+
 }  // namespace
 }  // namespace ddprun::agent
