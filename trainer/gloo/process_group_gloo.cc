@@ -24,18 +24,42 @@
 namespace ddprun::trainer {
 namespace {
 
+class GlooGroup;
+
+// The groups of this process.
+struct Groups {
+    std::mutex mutex;
+    std::vector<GlooGroup*> all;
+};
+
+// Never destroyed: a group may be a static object of the program, and ends after this.
+Groups& groups() {
+    static Groups* const only = new Groups;
+    return *only;
+}
+
 class GlooGroup final : public QueuedGroup {
   public:
     GlooGroup(const Context& context, std::unique_ptr<Store> store, const GroupOptions& options,
               std::unique_ptr<GlooMesh> mesh)
         : QueuedGroup(context, std::move(store), options), mesh_(std::move(mesh)) {
-        if (mesh_) mesh_->look_by([this](Store& own) { look_at_others(own); });
+        if (!mesh_) return;
+        {
+            std::lock_guard lock(groups().mutex);
+            groups().all.push_back(this);
+        }
+        // Without that lock: the watcher takes it while it holds its own.
+        mesh_->look_by([this](Store& own) { look_at_others(own); });
     }
 
     ~GlooGroup() override {
         stop();
         if (!mesh_) return;
         mesh_->look_by(nullptr);
+        {
+            std::lock_guard lock(groups().mutex);
+            std::erase(groups().all, this);
+        }
         // No goodbye after a failure: the other ranks must take the end of this rank for a loss.
         if (!over()) mesh_->leave(store());
     }
@@ -115,13 +139,14 @@ class GlooGroup final : public QueuedGroup {
     // The watcher's thread, once a second. A call that was there the last time too may wait for a
     // rank that waits for us in another call.
     void look_at_others(Store& own) {
+        FailureStory story(own, rank(), size(), context().job_ranks);
+        tell_of_other_groups(story);
         Operation mine;
         {
             std::lock_guard lock(waiting_mutex_);
             if (!waiting_ || !std::exchange(looked_, true)) return;
             mine = *waiting_;
         }
-        FailureStory story(own, rank(), size(), context().job_ranks);
         const auto other = story.other_call(mine);
         if (!other) return;
         {
@@ -132,6 +157,31 @@ class GlooGroup final : public QueuedGroup {
         // Before the cut, which the other ranks would take for the first failure.
         story.announce({mine, describe(mine), *other, -1});
         mesh_->cut();
+    }
+
+    // The ranks of this group may miss this rank, which waits for them in another group.
+    void tell_of_other_groups(FailureStory& story) {
+        std::string call;
+        {
+            std::lock_guard lock(groups().mutex);
+            for (GlooGroup* group : groups().all) {
+                if (group == this || !call.empty()) continue;
+                const auto other = group->long_call();
+                if (!other) return;
+                call = *other;
+            }
+        }
+        if (call == told_) return;
+        story.waits_elsewhere(call);
+        told_ = call;
+    }
+
+    // The call that was there when this group's watcher looked last; empty if there is none.
+    // Nothing when a call has failed: then the ranks want to read in which one this rank was.
+    std::optional<std::string> long_call() {
+        std::lock_guard lock(waiting_mutex_);
+        if (failing_) return std::nullopt;
+        return waiting_ && looked_ ? describe(*waiting_) + " in " + group_name() : std::string();
     }
 
     // An operation that was begun and is not done. The group knows its memory from the list begun_.
@@ -185,7 +235,11 @@ class GlooGroup final : public QueuedGroup {
     // What Gloo saw here is often only a reaction of another rank. The watchers know which rank was
     // lost first, so the message names that one.
     Error explain(const std::exception& problem) {
-        if (std::lock_guard lock(waiting_mutex_); mismatch_) return *mismatch_;
+        {
+            std::lock_guard lock(waiting_mutex_);
+            failing_ = true;
+            if (mismatch_) return *mismatch_;
+        }
         const Error error = error_of_gloo(problem);
         const int other = mesh_->rank_in(problem.what());
         const std::string seen = (other < 0 ? "" : name(other) + ": ") + error.sentence();
@@ -253,8 +307,9 @@ class GlooGroup final : public QueuedGroup {
     // These are used by the thread that runs operations and by the mesh's watcher.
     std::mutex waiting_mutex_;
     const Operation* waiting_ = nullptr;
-    bool looked_ = false;
+    bool looked_ = false, failing_ = false;
     std::optional<Error> mismatch_;
+    std::string told_;  // the call of another group; the watcher's alone
     // begun_ is used by the caller's thread and by the group's thread.
     std::mutex begun_mutex_;
     std::vector<Begun*> begun_;

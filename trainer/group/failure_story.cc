@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <vector>
 
 #include "trainer/group/left_until.h"
 
@@ -14,7 +13,8 @@ constexpr char kFailures[] = "group/failures";           // counter: how many ra
 constexpr char kFirstFailure[] = "group/first_failure";  // code and sentence of the first one
 constexpr char kGivesUp[] = "group/gives_up/";           // + rank: counter, raised before the cut
 constexpr char kAt[] = "group/at/";        // + rank: the call in which it failed; empty: it died
-constexpr char kWaits[] = "group/waits/";  // + rank / number: the call in which it waits
+constexpr char kWaits[] = "group/waits/";  // + rank: the last call in which it waited
+constexpr char kElsewhere[] = "group/elsewhere/";  // + rank: see waits_elsewhere()
 // How long a failing rank waits, in all, for the other ranks to write where they are.
 constexpr auto kOthersSay = std::chrono::milliseconds(1000);
 // A key that may not be there.
@@ -92,7 +92,7 @@ std::optional<Error> FailureStory::first_failure(const Error& mine) {
 std::string FailureStory::others_at(const Failure& failure) {
     const Opinion mine = opinion_of(*failure.call);
     const auto deadline = Clock::now() + kOthersSay;
-    std::vector<int> silent;
+    std::vector<int> silent, alive;
     std::string elsewhere;
     for (int other = 0; other < size_; ++other) {
         if (has_died(other, failure.lost)) {
@@ -105,6 +105,7 @@ std::string FailureStory::others_at(const Failure& failure) {
         // The store is gone; it cannot tell who is missing.
         if (!at && at.error().code() != ErrorCode::timed_out) return "";
         if (!at || at->empty()) silent.push_back(other);
+        if (!at) alive.push_back(other);
         // What another rank writes is checked before it is read: it may be another version of this
         // program.
         if (!at || at->size() != sizeof(Opinion)) continue;
@@ -112,7 +113,26 @@ std::string FailureStory::others_at(const Failure& failure) {
         if (elsewhere.empty() && !(theirs == mine) && !is_pairwise(theirs))
             elsewhere = "; " + disagreement(mine, theirs, name_rank(other, job_));
     }
-    return (silent.empty() ? "" : "; missing: " + name_ranks(silent, job_)) + elsewhere;
+    return (silent.empty() ? "" : "; missing: " + name_ranks(silent, job_)) + elsewhere +
+           in_other_groups(alive);
+}
+
+void FailureStory::waits_elsewhere(const std::string& call) {
+    (void)store_.set(kElsewhere + std::to_string(rank_), call);
+}
+
+// Names one rank that waits in a call of another group.
+std::string FailureStory::in_other_groups(const std::vector<int>& ranks) {
+    for (int other : ranks) {
+        auto call = store_.get(kElsewhere + std::to_string(other), kIfThere);
+        if (call && !call->empty())
+            return "; " + name_rank(other, job_) + " waits in " + *call +
+                   ": all ranks must call their groups in the same order; with "
+                   "GroupOptions::checked_launches the ranks compare it and name the first two "
+                   "calls that differ";
+        if (!call && call.error().code() != ErrorCode::timed_out) break;
+    }
+    return "";
 }
 
 // Whether a rank died: its connection closed, and it had not announced a failure before. Such a
@@ -134,14 +154,13 @@ bool FailureStory::elsewhere() {
 // makes it.
 std::optional<Error> FailureStory::other_call(const Operation& mine) {
     if (!mine.is_collective() || size_ == 1) return std::nullopt;
-    const std::string number = "/" + std::to_string(mine.sequence);
     const Opinion here = opinion_of(mine);
-    if (!store_.set(kWaits + std::to_string(rank_) + number, bytes_of(here))) return std::nullopt;
+    if (!store_.set(kWaits + std::to_string(rank_), bytes_of(here))) return std::nullopt;
     const int other = rank_ == 0 ? 1 : 0;
-    auto said = store_.get(kWaits + std::to_string(other) + number, kIfThere);
+    auto said = store_.get(kWaits + std::to_string(other), kIfThere);
     if (!said || said->size() != sizeof(Opinion)) return std::nullopt;
     const Opinion there = opinion_in(*said);
-    if (there == here) return std::nullopt;
+    if (there == here || there.sequence != here.sequence) return std::nullopt;
     return Error(ErrorCode::refused, disagreement(here, there, name_rank(other, job_)));
 }
 

@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "trainer/group/operation.h"
@@ -45,10 +46,15 @@ class FailureStory {
     // compares it with what another rank has said. The error if they differ.
     std::optional<Error> other_call(const Operation& mine);
 
+    // Says in the store in which call of another group this rank has waited for a while; empty: in
+    // none any more. For the ranks that miss it in this group.
+    void waits_elsewhere(const std::string& call);
+
   private:
     Error mine(const Failure& failure) const;
     std::optional<Error> first_failure(const Error& mine);
     std::string others_at(const Failure& failure);
+    std::string in_other_groups(const std::vector<int>& ranks);
     bool has_died(int other, int lost);
 
     Store& store_;

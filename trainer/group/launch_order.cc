@@ -58,7 +58,7 @@ LaunchOrder::Group LaunchOrder::part(std::size_t group, const std::string& name,
                                      std::unique_ptr<Store> store) const {
     std::lock_guard lock(mutex_);
     const Group& whole = groups_[group];
-    Group part{group ? name + " of " + whole.name : name, {}, std::move(store)};
+    Group part{name, {}, std::move(store)};
     for (int place : places) part.ranks.push_back(whole.ranks[static_cast<std::size_t>(place)]);
     return part;
 }

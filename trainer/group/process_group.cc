@@ -129,6 +129,13 @@ Result<std::vector<int>> ProcessGroup::members_of(int color) {
     return members;
 }
 
+// Of the last split.
+std::string ProcessGroup::name_of_part(int color) const {
+    const std::string name =
+        "color " + std::to_string(color) + " of split " + std::to_string(splits_);
+    return context_.job_ranks.empty() ? name : name + " of " + name_;
+}
+
 // This rank's place in the new group: its position among the members.
 Context ProcessGroup::place_among(const std::vector<int>& members) const {
     Context place = context_;
@@ -154,14 +161,13 @@ Result<void> ProcessGroup::watch_order() {
 }
 
 // Gives a part its place in the common order.
-Result<void> ProcessGroup::watch_part(ProcessGroup& part, const std::string& name,
-                                      const std::vector<int>& members) const {
+Result<void> ProcessGroup::watch_part(ProcessGroup& part, const std::vector<int>& members) const {
     if (!order_) return {};
     auto own = part.store().another("");
     if (!own) return own.error();
     part.order_ = order_;
     part.place_in_order_ =
-        order_->add(order_->part(place_in_order_, name, members, std::move(*own)));
+        order_->add(order_->part(place_in_order_, part.name_, members, std::move(*own)));
     return {};
 }
 
@@ -194,9 +200,8 @@ Result<std::unique_ptr<ProcessGroup>> ProcessGroup::split(int color) {
         if (!part) return part.error();
         made = std::move(*part);
         if (!made) return {};
-        return watch_part(*made,
-                          "color " + std::to_string(color) + " of split " + std::to_string(number),
-                          *members);
+        made->name_ = name_of_part(color);
+        return watch_part(*made, *members);
     });
     if (auto confirmed = confirm_split(done, number); !confirmed) return confirmed.error();
     if (made) guard->release();

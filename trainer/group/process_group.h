@@ -199,16 +199,17 @@ class ProcessGroup {
     const Context& context() const { return context_; }
     const GroupOptions& options() const { return options_; }
     FailureStory& story() { return story_; }
+    const std::string& group_name() const { return name_; }
     CallTeller& teller() { return teller_; }
 
   private:
     Result<Operation> numbered(const Operation& operation);
     Result<void> check_launch(const Operation& operation);
     Result<std::vector<int>> members_of(int color);
+    std::string name_of_part(int color) const;
     Context place_among(const std::vector<int>& members) const;
     Result<void> watch_order();
-    Result<void> watch_part(ProcessGroup& part, const std::string& name,
-                            const std::vector<int>& members) const;
+    Result<void> watch_part(ProcessGroup& part, const std::vector<int>& members) const;
     Result<void> confirm_split(const Result<void>& made, std::uint64_t number);
 
     const Context context_;
@@ -224,6 +225,7 @@ class ProcessGroup {
     // Shared with all splits; null before the first split, and without checked_launches.
     std::shared_ptr<LaunchOrder> order_;
     std::size_t place_in_order_ = 0;
+    std::string name_ = "the whole group";
     FailureStory story_;
     CallTeller teller_;
     std::atomic<bool> is_over_{false};  // whether over_ has a value

@@ -116,8 +116,8 @@ TEST(ProcessGroupFailures, NamesTheRanksOfTheJobInAPart) {
             const auto done = part->all_reduce(buffer_of(std::span(values)));
             if (done) return 1;
             // Rank 0 sees the difference itself, or that rank 2 has seen it.
-            return test::expects_error(done.error(), rank ? "rank 1 of 2 (rank 2 of the job): "
-                                                          : "(rank 2 of the job)");
+            return test::expects_error(
+                done.error(), rank ? "rank 1 of 2 (rank 2 of the job): " : "(rank 2 of the job)");
         }
         // Rank 3 does not come before rank 1 has given up.
         if (rank == 3) return me.hear("over") ? 0 : 2;
@@ -325,6 +325,25 @@ TEST(ProcessGroupFailures, FindsAnotherOrderBeforeTheTimeout) {
 
 // Only the caller differs. The ranks compare the first calls of each caller, also after many calls
 // of the same shape.
+// Two ranks call two groups in opposite orders. Each waits in another group than the other one, and
+// the time-out says in which.
+TEST(ProcessGroupFailures, NamesTheOtherGroupInWhichARankWaits) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        test::GroupRank me(context, seconds(6));
+        auto one = me.group->split(0).value(), two = me.group->split(0).value();
+        std::vector<float> values(10);
+        const bool first = context.rank.value == 0;
+        const auto done = (first ? one : two)->all_reduce(buffer_of(std::span(values)));
+        return test::expects_error(
+            done, first ? "; rank 1 waits in all_reduce number 1 of 10 F32 (40 bytes) in color 0 "
+                          "of split 2: all ranks must call their groups in the same order; with "
+                          "GroupOptions::checked_launches"
+                        : "; rank 0 waits in all_reduce number 1 of 10 F32 (40 bytes) in color 0 "
+                          "of split 1: all ranks");
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
 TEST(ProcessGroupFailures, ComparesTheFirstCallsOfEachCaller) {
     auto ends = run_ranks(2, [](const Context& context) {
         Rank me(context);
