@@ -30,6 +30,7 @@
 
 #include "base/error.h"
 #include "trainer/snapshot/durable_file.h"
+#include "trainer/snapshot/folder_lock.h"
 #include "trainer/snapshot/page_buffer.h"
 #include "trainer/snapshot/safetensors.h"
 #include "trainer/snapshot/snapshot_manifest.h"
@@ -123,7 +124,8 @@ class SnapshotFolder {
     // Where nothing can be written (a full disk, a folder that may only be read) it warns and
     // returns it all the same; save() then tries again.
     // Errors: unavailable; malformed, if there are snapshots but none is valid; not_found, if there
-    // is a base without snapshots; closed, if another loader came meanwhile.
+    // is a base without snapshots; refused, if another job that runs has the folder; closed, if
+    // another loader came meanwhile.
     Result<std::optional<Snapshot>> load_newest();
 
     // The first half of load_newest(): takes the folder over and returns the names that it would
@@ -182,6 +184,7 @@ class SnapshotFolder {
     std::size_t keep_;
     Warn warn_;
     std::string base_;                    // empty: none
+    FolderLock lock_;                     // of the loader
     std::int64_t turn_ = 0;               // 0: the folder is not taken over yet
     bool recorded_ = false;               // what it chose from is written down under this turn
     std::int64_t seen_ = 0;               // without a turn: the last one when it looked

@@ -11,6 +11,11 @@ namespace ddprun::trainer {
 // was written by a stale process. The record comes before the choice, so that the next loader knows
 // from which snapshots this one chose. Without a turn it chooses as the next loader would.
 Result<void> SnapshotFolder::take_over(Result<void>& to_write) {
+    if (!lock_) {
+        auto lock = FolderLock::take(folder_, run_id_, generation_);
+        if (!lock) return lock.error();
+        lock_ = std::move(*lock);
+    }
     to_write = take_turn();
     auto files = list_folder(folder_);
     if (!files) return files.error();

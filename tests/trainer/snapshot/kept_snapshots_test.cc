@@ -193,8 +193,10 @@ TEST_F(KeptSnapshots, BeginsFromABase) {
         return State(500, 100).is_in(**snapshot) ? 0 : 2;
     });
     EXPECT_EQ(ends, test::Ends({0, 0}));
-    auto folder = open(own, 2, base);
-    save(folder, 1);
+    {
+        auto folder = open(own, 2, base);
+        save(folder, 1);
+    }
     ends = test::run_ranks(2, [&](const Context& context) {
         auto store = connect_store(context, std::chrono::seconds(10)).value();
         auto again = SnapshotFolder::open(context, own, 2, {}, base).value();

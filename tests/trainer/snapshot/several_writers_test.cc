@@ -101,6 +101,41 @@ TEST(SeveralWriters, ResumeFromSeveralFolders) {
     EXPECT_EQ(ends, Ends({10, 10, 10}));
 }
 
+// Two jobs with one folder by mistake: the second one is refused as long as the first one runs. The
+// next generation of the first one is not, although its predecessor still runs (a process that is
+// stopped). Three processes, each rank 0 of its own job.
+TEST(SeveralJobs, HaveNotOneFolder) {
+    test::TemporaryFolder folder;
+    const auto ends = run_ranks(3, [&](const Context& context) {
+        test::StoreRank me(context);
+        const int number = context.rank.value;
+        Context own;
+        own.run_id = number == 1 ? "second" : "first";
+        own.generation = Generation(number == 2 ? 1 : 0);
+        auto mine = SnapshotFolder::open(own, folder, 2, {});
+        if (number == 0) {
+            if (!mine->save(1, State(1).views(), {}) || !me.say("saved") || !me.hear("refused"))
+                return 1;
+            mine = SnapshotFolder::open(own, folder, 2, {});
+            return me.say("ended") && me.hear("over") ? 0 : 2;
+        }
+        if (!me.hear("saved")) return 3;
+        if (number == 2) {
+            auto snapshot = mine->load_newest();
+            return me.say("loaded") && snapshot && *snapshot ? 0 : 4;
+        }
+        const auto refused = mine->load_newest();
+        if (refused || refused.error().code() != ErrorCode::refused || !me.hear("loaded")) return 5;
+        if (refused.error().sentence().find("is in use by run \"first\", whose process ") ==
+            std::string::npos)
+            return 6;
+        if (mine->save(2, State(2).views(), {})) return 7;
+        if (!me.say("refused") || !me.hear("ended")) return 8;
+        return mine->load_newest() && mine->save(2, State(2).views(), {}) && me.say("over") ? 0 : 9;
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0}));
+}
+
 // Two groups at the same time, made from one store and from a second connection to it. Each sums
 // over its own calls, and the end of one leaves the other as it was.
 TEST(SeveralGroups, WorkSideBySide) {
