@@ -15,6 +15,9 @@ constexpr char kBegin[] = "begin", kAnswer[] = "answer/", kWrites[] = "writes/",
                kAgreed[] = "ok ", kDiffers[] = "differs ";
 // Rank 0 may use its whole timeout, so the others wait a little longer for it.
 constexpr std::chrono::seconds kLonger(5);
+// Within this time the ranks of a training come to the same save().
+constexpr std::chrono::seconds kComeSoon(5);
+constexpr std::chrono::milliseconds kAskAgain(100);
 // Lists of tensors and of slices, below the writer's own part of the store: they serve all its
 // snapshots.
 constexpr char kLists[] = "lists/";
@@ -22,12 +25,13 @@ constexpr char kLists[] = "lists/";
 }  // namespace
 
 SaveMeeting::SaveMeeting(const Context& context, Store& store, std::string prefix,
-                         std::chrono::milliseconds timeout)
+                         std::chrono::milliseconds timeout, Absence absence)
     : context_(context),
       store_(store),
       prefix_(std::move(prefix)),
       timeout_(timeout),
-      deadline_(Clock::now() + timeout) {}
+      deadline_(begun_ + timeout),
+      absence_(std::move(absence)) {}
 
 // At least 1 ms: a word that is there already can still be read after the deadline.
 std::chrono::milliseconds SaveMeeting::left() const {
@@ -47,6 +51,36 @@ Result<std::string> SaveMeeting::published(const std::string& checksum) {
     return store_.get(kLists + checksum, left());
 }
 
+// The word by which another rank shows that it has called save().
+Result<std::string> SaveMeeting::first_word(const std::string& key, int rank) {
+    auto word = store_.get(key, std::min<std::chrono::milliseconds>(kComeSoon, left()));
+    const std::string absent = "rank " + std::to_string(rank) + " has not called save() for it";
+    if (!word && word.error().code() == ErrorCode::timed_out && Clock::now() < deadline_ &&
+        absence_.warn)
+        absence_.warn(absent +
+                      ", 5 s after this rank; all ranks must call save() for the same "
+                      "steps, not rank 0 alone");
+    while (!word && word.error().code() == ErrorCode::timed_out && Clock::now() < deadline_) {
+        if (absence_.certain && absence_.certain())
+            return Error(ErrorCode::refused,
+                         absent +
+                             ", and this rank is in its second save() after it; all ranks "
+                             "must call save() for the same steps, not rank 0 alone");
+        word = store_.get(key, std::min(kAskAgain, left()));
+    }
+    return word;
+}
+
+// The others find it where they look for this rank's first word.
+void SaveMeeting::leave(std::int64_t saves) {
+    const std::string rank = std::to_string(context_.rank.value);
+    const Error gone(ErrorCode::refused,
+                     "rank " + rank + " has destroyed its SnapshotWriter (calls of save(): " +
+                         std::to_string(saves) +
+                         "); all ranks must call save() for the same steps");
+    (void)store_.set(prefix_ + (context_.is_first() ? kBegin : kAnswer + rank), word_of(gone));
+}
+
 // "EDITION READ_BACK OPINION".
 Result<void> SaveMeeting::begin(const SaveOpinion& mine, const std::string& tensors,
                                 const WritePlan& plan, std::set<std::string>& lists) {
@@ -62,7 +96,7 @@ Result<void> SaveMeeting::call_off(const Error& reason) {
 
 Result<WritePlan> SaveMeeting::join(const SaveOpinion& mine, const std::string& tensors,
                                     const SaveAnswer& own, const Result<void>& copied) {
-    auto word = store_.get(prefix_ + kBegin, timeout_);
+    auto word = first_word(prefix_ + kBegin, 0);
     if (!word) return word.error();
     if (auto why = failure_in(*word)) return *why;
     char* at = nullptr;
@@ -112,7 +146,7 @@ Result<std::vector<SaveAnswer>> SaveMeeting::answers(const SaveAnswer& own,
     std::vector<SaveAnswer> all{own};
     std::vector<std::string> contents(static_cast<std::size_t>(context_.world_size), own.contents);
     for (int rank = 1; rank < context_.world_size; ++rank) {
-        auto word = store_.get(prefix_ + kAnswer + std::to_string(rank), left());
+        auto word = first_word(prefix_ + kAnswer + std::to_string(rank), rank);
         if (!word)
             return Error(word.error().code(), "rank " + std::to_string(rank) +
                                                   " did not take part: " + word.error().sentence());

@@ -21,6 +21,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -41,12 +42,20 @@ struct SaveAnswer {
     std::string contents;  // contents_of(); empty: not compared
 };
 
+// A rank that does not call save() for a snapshot for which others do.
+struct Absence {
+    // Gets one sentence when it has not come for five seconds: it may still come.
+    std::function<void(const std::string&)> warn;
+    // Whether it is certain by now that it will not.
+    std::function<bool()> certain;
+};
+
 class SaveMeeting {
   public:
     // `prefix`: of the keys of this snapshot; the same on all ranks. `timeout`: for all that rank 0
     // waits for, together; the other ranks wait a little longer for rank 0.
     SaveMeeting(const Context& context, Store& store, std::string prefix,
-                std::chrono::milliseconds timeout);
+                std::chrono::milliseconds timeout, Absence absence = {});
 
     // Puts a list into the store, unless this rank has. Returns its checksum. `lists`: those that
     // this writer has put there before.
@@ -82,8 +91,12 @@ class SaveMeeting {
     // All ranks: a file is written, or could not be.
     Result<void> report(const std::string& key, const Result<SnapshotFile>& file);
 
+    // In place of all that: this rank has called save() so many times and calls it no more.
+    void leave(std::int64_t saves);
+
   private:
     using Clock = std::chrono::steady_clock;
+    Result<std::string> first_word(const std::string& key, int rank);
     std::chrono::milliseconds left() const;
     Result<void> compare(const SaveOpinion& first, const SaveOpinion& mine,
                          const std::string& tensors);
@@ -93,7 +106,8 @@ class SaveMeeting {
     Store& store_;
     const std::string prefix_;
     const std::chrono::milliseconds timeout_;
-    const Clock::time_point deadline_;
+    const Clock::time_point begun_ = Clock::now(), deadline_;
+    const Absence absence_;
 };
 
 }  // namespace ddprun::trainer

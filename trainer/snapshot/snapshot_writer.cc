@@ -24,6 +24,8 @@ namespace {
 
 // A living rank says this soon what it knows of a small snapshot.
 constexpr auto kLastWord = std::chrono::seconds(1);
+// Two saves later every rank of a training has called save(); one that is so late never will.
+constexpr auto kTwoSavesLate = std::chrono::seconds(10);
 
 // Adds the time of its life to a sum.
 class TimeAdded {
@@ -84,7 +86,10 @@ SnapshotWriter::SnapshotWriter(const Context& context, std::unique_ptr<Store> st
 // Finishes the queued snapshots first: their tasks use the other members.
 SnapshotWriter::~SnapshotWriter() {
     if (std::uncaught_exceptions() > 0) training_failed();
+    const bool failed = leave_by_.load() != Clock::time_point::max();
     queue_.stop();
+    if (!failed && context_.world_size > 1)
+        SaveMeeting(context_, *store_, key_of(saves_), options_.timeout).leave(saves_);
 }
 
 void SnapshotWriter::training_failed() { leave_by_ = Clock::now() + kLastWord; }
@@ -131,6 +136,23 @@ Result<void> SnapshotWriter::or_warned(const Result<void>& saved) const {
     return {};
 }
 
+// Of the keys of one save() of this writer.
+std::string SnapshotWriter::key_of(std::int64_t save) const {
+    return std::to_string(number_) + "/" + std::to_string(save) + "/";
+}
+
+// Of all ranks but rank 0, which miss rank 0 together, one warns.
+SaveMeeting SnapshotWriter::meeting_of(const SaveJob& job) {
+    const auto warn = [this, name = job.name](const std::string& text) {
+        if (context_.rank.value <= 1) folder_.warn("snapshot " + name.stem() + ": " + text);
+    };
+    const auto certain = [this] {
+        const auto since = held_up_since_.load();
+        return since != Clock::time_point::max() && Clock::now() - since > kTwoSavesLate;
+    };
+    return {context_, *store_, job.key, options_.timeout, {warn, certain}};
+}
+
 // Waits until the slot's memory is free. Keeps the first failure for the next save() or wait().
 Result<void> SnapshotWriter::await(Slot& slot) {
     if (!slot.work) return {};
@@ -148,11 +170,13 @@ Result<void> SnapshotWriter::save(std::int64_t step, const std::vector<TensorVie
     job.name = SnapshotName{step, folder_.generation()};
     job.metadata = metadata;
     job.own_metadata = own_metadata;
-    job.key = std::to_string(number_) + "/" + std::to_string(saves_) + "/";
+    job.key = key_of(saves_);
     job.begun = begun;
     // The slots are used in turn, so this one holds the snapshot before the last one.
     Slot& slot = *slots_[static_cast<std::size_t>(saves_++ % 2)];
+    held_up_since_ = begun;
     (void)await(slot);
+    held_up_since_ = Clock::time_point::max();
     // The failure of an earlier snapshot is reported now, but this one is still saved: it may
     // succeed.
     const Result<void> earlier = std::exchange(failed_, Result<void>());
@@ -309,7 +333,7 @@ Result<void> SnapshotWriter::follow(SaveMeeting& meeting, Slot& slot, SaveJob& j
 // Writes, and learns whether the snapshot is complete. Rank 0's result is the result of all ranks:
 // otherwise some rank could report a snapshot that does not exist.
 Result<void> SnapshotWriter::write_and_agree(Slot& slot, SaveJob& job, const Result<void>& copied) {
-    SaveMeeting meeting(context_, *store_, job.key, options_.timeout);
+    SaveMeeting meeting = meeting_of(job);
     auto how = open(meeting, job, copied);
     if (!how) return how.error();
     job.how = *how;

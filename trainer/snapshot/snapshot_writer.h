@@ -146,6 +146,8 @@ class SnapshotWriter {
     Result<void> complete(SaveMeeting& meeting, const SaveJob& job, std::vector<Metadata> metadata);
     Result<SnapshotFile> hear_of(SaveMeeting& meeting, const SaveJob::File& expected) const;
     Result<void> await(Slot& slot);
+    SaveMeeting meeting_of(const SaveJob& job);
+    std::string key_of(std::int64_t save) const;
     Result<void> or_warned(const Result<void>& saved) const;
 
     const Context context_;
@@ -153,6 +155,9 @@ class SnapshotWriter {
     std::atomic<std::chrono::steady_clock::time_point> leave_by_{
         std::chrono::steady_clock::time_point::max()};
     const std::unique_ptr<Store> store_;  // whose waits end then
+    // Since when save() waits for the snapshot before the last one; max: it does not.
+    std::atomic<std::chrono::steady_clock::time_point> held_up_since_{
+        std::chrono::steady_clock::time_point::max()};
     const FolderClaim claim_;
     SnapshotFolder folder_;
     const WriterOptions options_;

@@ -3,7 +3,7 @@
 // one is kept. Real processes, a real store, real files.
 #include <gmock/gmock.h>
 
-#include "tests/trainer/ranks.h"
+#include "tests/trainer/group_rank.h"
 #include "tests/trainer/snapshot/state.h"
 #include "trainer/snapshot/snapshot_writer.h"
 
@@ -199,6 +199,52 @@ TEST(SaveAgreement, ComparesNothingIfToldSo) {
         return saver->save(1, state.views(), {}) && saver->wait() ? 0 : 1;
     });
     EXPECT_EQ(ends, Ends({0, 0, 0}));
+}
+
+// The habit of other libraries: one rank alone saves. The third save() would wait for the first
+// one, of which the other rank knows nothing.
+TEST(SaveAgreement, NamesTheRankThatNeverSaves) {
+    // Each takes ten seconds.
+    for (int saves = 0; saves < (std::getenv("DDPRUN_LONG") ? 2 : 1); ++saves) {
+        test::TemporaryFolder folder;
+        const auto ends = run_ranks(2, [&](const Context& context) {
+            std::vector<std::string> warnings;
+            test::StoreRank me(context);
+            auto opened = SnapshotFolder::open(
+                context, folder, 1, [&](const std::string& text) { warnings.push_back(text); });
+            auto saver = SnapshotWriter::make(context, *me.store, std::move(*opened)).value();
+            if (context.rank.value != saves) return me.hear("over") ? 0 : 1;
+            Result<void> done;
+            for (std::int64_t step = 1; step <= 3 && done; ++step)
+                done = saver->save(step, State(step).views(), {});
+            if (warnings.size() != 1 || !me.say("over")) return 2;
+            const std::string absent =
+                "rank " + std::to_string(1 - saves) + " has not called save() for it";
+            if (warnings[0].find(absent + ", 5 s after this rank") == std::string::npos) return 3;
+            saver->training_failed();
+            return test::expects_error(done, absent + ", and this rank is in its second save()");
+        });
+        EXPECT_EQ(ends, Ends({0, 0}));
+    }
+}
+
+// A rank that ends its writer earlier than another one is named at once.
+TEST(SaveAgreement, NamesTheRankThatHasEndedItsWriter) {
+    for (const int saves : {0, 1}) {
+        test::TemporaryFolder folder;
+        const auto ends = run_ranks(2, [&](const Context& context) {
+            auto store = connect_store(context, seconds(10)).value();
+            auto opened = SnapshotFolder::open(context, folder, 1, {});
+            auto saver = SnapshotWriter::make(context, *store, std::move(*opened)).value();
+            if (!saver->save(1, State(1).views(), {}) || !saver->wait()) return 1;
+            if (context.rank.value != saves) return 0;
+            (void)saver->save(2, State(2).views(), {});
+            return test::expects_error(saver->wait(), "rank " + std::to_string(1 - saves) +
+                                                          " has destroyed its SnapshotWriter "
+                                                          "(calls of save(): 1)");
+        });
+        EXPECT_EQ(ends, Ends({0, 0}));
+    }
 }
 
 }  // namespace
