@@ -69,7 +69,7 @@ __global__ void add_sums(double* total, const double* sums) {
 template <class T>
 __global__ void clip(T* values, std::size_t count, const double* square_sum, double most) {
     const double norm = sqrt(*square_sum);
-    if (!(norm > most)) return;
+    if (!(norm > most) || isinf(norm)) return;
     const double by = norm / most;
     for (std::size_t i = first(); i < count; i += stride()) values[i] = divided(values[i], by);
 }

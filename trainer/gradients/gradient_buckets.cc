@@ -82,6 +82,10 @@ Result<std::vector<std::size_t>> BucketProgress::ready(std::size_t parameter) {
     return go;
 }
 
+bool BucketProgress::begun() const {
+    return std::find(ready_.begin(), ready_.end(), true) != ready_.end();
+}
+
 std::vector<std::size_t> BucketProgress::missing() const {
     std::vector<std::size_t> parameters;
     for (std::size_t i = 0; i < ready_.size(); ++i)

@@ -67,6 +67,9 @@ class BucketProgress {
     // The parameters whose gradients are not ready yet.
     std::vector<std::size_t> missing() const;
 
+    // Whether a gradient is ready.
+    bool begun() const;
+
     // For the next backward pass: no gradient is ready.
     void begin_again();
 

@@ -16,41 +16,47 @@ namespace {
 // In double: the squares of many floats would lose precision, or overflow, as a float sum. Several
 // sums at a time, because each addition to one sum waits for the one before.
 template <class T>
-double square_sum_as(const Buffer& buffer) {
+double square_sum_as(const Buffer& buffer, double unit) {
     constexpr std::size_t kSums = 16;
     const T* values = static_cast<const T*>(buffer.data);
+    const double by = 1 / unit;
     double sums[kSums] = {};
     std::size_t i = 0;
     for (; i + kSums <= buffer.count; i += kSums)
         for (std::size_t s = 0; s < kSums; ++s) {
-            const double value = static_cast<double>(values[i + s]);
+            const double value = static_cast<double>(values[i + s]) * by;
             sums[s] += value * value;
         }
     for (; i < buffer.count; ++i) {
-        const double value = static_cast<double>(values[i]);
+        const double value = static_cast<double>(values[i]) * by;
         sums[i % kSums] += value * value;
     }
     return std::accumulate(std::begin(sums), std::end(sums), 0.0);
 }
 
-double square_sum(const Buffer& buffer) {
+double square_sum(const Buffer& buffer, double unit) {
     switch (buffer.type) {
         case DataType::float64:
-            return square_sum_as<double>(buffer);
+            return square_sum_as<double>(buffer, unit);
         case DataType::float16:
-            return square_sum_as<Half>(buffer);
+            return square_sum_as<Half>(buffer, unit);
         case DataType::bfloat16:
-            return square_sum_as<BFloat16>(buffer);
+            return square_sum_as<BFloat16>(buffer, unit);
         default:
-            return square_sum_as<float>(buffer);
+            return square_sum_as<float>(buffer, unit);
     }
 }
+
+// 2^600, a power of two so that nothing is rounded: any double divided by it has a square below
+// 2^848.
+constexpr double kLarge = 0x1p600;
 
 }  // namespace
 
 Result<void> GradientNorm::prepare(Memory kind, std::size_t sums) {
     kind_ = kind;
     host_.assign(sums, 0);
+    unit_.assign(sums, 1);
     if (kind == Memory::host) return {};
     auto memory = GroupMemory::make(kind, sums * sizeof(double));
     if (!memory) return memory.error();
@@ -63,7 +69,7 @@ Result<void> GradientNorm::prepare(Memory kind, std::size_t sums) {
 
 Result<void> GradientNorm::reset(std::size_t first, std::size_t count, GpuStream stream) {
     if (kind_ == Memory::gpu) return gpu_zero(on_gpu(first), count * sizeof(double), stream);
-    std::fill_n(host_.begin() + static_cast<std::ptrdiff_t>(first), count, 0.0);
+    for (std::size_t sum = first; sum < first + count; ++sum) set(sum, 0);
     return {};
 }
 
@@ -74,7 +80,13 @@ Result<void> GradientNorm::add(std::size_t sum, const Buffer& buffer, int lane, 
         return gpu_add_square_sum(on_gpu(sum), buffer.data, gpu_float_of(buffer.type), buffer.count,
                                   scratch, stream);
     }
-    host_[sum] += square_sum(buffer);
+    const double before = host_[sum];
+    host_[sum] += square_sum(buffer, unit_[sum]);
+    if (std::isfinite(host_[sum]) || !std::isfinite(before) || unit_[sum] != 1 ||
+        buffer.type != DataType::float64)
+        return {};
+    unit_[sum] = kLarge;
+    host_[sum] = before / kLarge / kLarge + square_sum(buffer, kLarge);
     return {};
 }
 
@@ -83,9 +95,21 @@ Result<void> GradientNorm::clip(std::size_t sum, const Buffer& buffer, double mo
     if (kind_ == Memory::gpu)
         return gpu_clip(buffer.data, gpu_float_of(buffer.type), buffer.count, on_gpu(sum), most,
                         stream);
-    const double norm = std::sqrt(host_[sum]);
-    if (norm > most) divide(buffer, norm / most);
+    const double norm = std::sqrt(host_[sum]) * unit_[sum];
+    if (norm > most && std::isfinite(norm)) divide(buffer, norm / most);
     return {};
+}
+
+Result<double> GradientNorm::square(std::size_t sum, GpuStream stream) {
+    const auto read = this->read(sum, 1, stream);
+    if (!read) return read.error();
+    return read->front() * unit_[sum] * unit_[sum];
+}
+
+Result<double> GradientNorm::norm(std::size_t sum, GpuStream stream) {
+    const auto read = this->read(sum, 1, stream);
+    if (!read) return read.error();
+    return std::sqrt(read->front()) * unit_[sum];
 }
 
 Result<std::vector<double>> GradientNorm::read(std::size_t first, std::size_t count,

@@ -146,7 +146,34 @@ std::vector<NamedBuffer> GradientReducer::gradients() const {
     return all;
 }
 
+Result<void> GradientReducer::average_over(int ranks) {
+    if (ranks < 1)
+        return usage_error("gradients are averaged over at least one rank, not over " +
+                           std::to_string(ranks));
+    averaged_over_ = ranks;
+    return {};
+}
+
+// The ranks may have given the step up at different gradients. So each sends what it has not sent,
+// and all have made the same calls again. A rank that has not given it up makes another call than
+// the barrier: the group then names both.
+Result<void> GradientReducer::end_given_up(GpuStream stream) {
+    if (!progress_.begun()) return {};
+    for (std::size_t i : progress_.missing()) {
+        if (auto done = note_written(i, stream); !done) return done;
+        if (auto done = ready_now(i); !done) return done;
+    }
+    for (std::size_t i = 0; i < works_.size(); ++i) {
+        if (auto done = works_[i].wait(own_stream()); !done) return done;
+        if (auto done = hook_->end(i, bucket(i), own_stream()); !done) return done;
+    }
+    finished_ = true;
+    progress_.begin_again();
+    return group_.call(Operation::barrier().of("given-up step"));
+}
+
 Result<void> GradientReducer::zero(GpuStream stream) {
+    if (auto done = end_given_up(stream); !done) return done;
     if (auto done = hook_->release(); !done) return done;
     quietly_used_.assign(parameters_.size(), false);
     if (on_gpu()) return gpu_zero(block_, plan_.bytes, stream);
@@ -268,6 +295,10 @@ Result<void> GradientReducer::mark_unused(GpuStream stream) {
 Result<void> GradientReducer::finish(GpuStream stream) {
     std::lock_guard lock(ready_mutex_);
     finish_begun_ = std::chrono::steady_clock::now();
+    if (quiet_)
+        return usage_error(
+            "GradientReducer::finish() while no_sync() lasts, which keeps ready() from sending: "
+            "end its scope before the last backward pass");
     if (auto done = mark_unused(stream); !done) return done;
     for (std::size_t i = 0; i < works_.size(); ++i) {
         if (auto done = works_[i].wait(own_stream()); !done) return done;
@@ -335,16 +366,19 @@ ReduceTimes GradientReducer::times() const {
     return reduce_times(buckets, finish_begun_);
 }
 
-// A NaN is not greater than anything: the gradients then stay as they are, and the caller sees it.
+// A norm that is not finite leaves the gradients as they are, and the caller sees it.
 Result<void> GradientReducer::begin_clip(double most, GpuStream stream) {
+    if (!(most >= 0))
+        return usage_error("gradients are clipped to a norm of 0 or more, not to " +
+                           std::to_string(most));
     clipped_to_ = most;
     if (auto done = norm_.reset(clip_sum(), 1, stream); !done) return done;
     for (std::size_t i = 0; i < plan_.buckets.size(); ++i)
         if (auto done = norm_.add(clip_sum(), own_part(i), 1, stream); !done) return done;
     if (hook_->shards() > 1) {
-        const auto mine = norm_.read(clip_sum(), 1, stream);
+        const auto mine = norm_.square(clip_sum(), stream);
         if (!mine) return mine.error();
-        const auto all = over_ranks(mine->front());
+        const auto all = over_ranks(*mine);
         if (!all) return all.error();
         norm_.set(clip_sum(), *all);
     }
@@ -353,11 +387,7 @@ Result<void> GradientReducer::begin_clip(double most, GpuStream stream) {
     return {};
 }
 
-Result<double> GradientReducer::norm(GpuStream stream) {
-    auto sum = norm_.read(clip_sum(), 1, stream);
-    if (!sum) return sum.error();
-    return std::sqrt(sum->front());
-}
+Result<double> GradientReducer::norm(GpuStream stream) { return norm_.norm(clip_sum(), stream); }
 
 // The norm is equal on all ranks, because the gradients are.
 Result<double> GradientReducer::clip(double most, GpuStream stream) {

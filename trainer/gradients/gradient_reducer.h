@@ -95,7 +95,10 @@ class GradientReducer {
     // All gradients with the names of their parameters, for verify_finite() and for optimizers.
     std::vector<NamedBuffer> gradients() const;
 
-    // Sets all gradients to zero. Call it before the first backward pass of a step.
+    // Sets all gradients to zero. Call it before the first backward pass of a step. After a step
+    // that was given up before finish(), on all ranks, it begins again: the buckets of that step
+    // are still sent, and their means are thrown away. Where other ranks have finished that step,
+    // their next call is refused.
     Result<void> zero(GpuStream stream = nullptr);
     // Backward has added everything to this gradient, by what `stream` has been given. Backward
     // must not change it again until finish() returns, on a GPU: until what finish() was given.
@@ -109,8 +112,9 @@ class GradientReducer {
     Result<void> shadow(GpuStream stream = nullptr);
 
     // From the next finish() on gradients are sums divided by this number of ranks, for example of
-    // those that have samples, in place of the group's size. All ranks give the same one.
-    void average_over(int ranks) { averaged_over_ = ranks; }
+    // those that have samples, in place of the group's size. All ranks give the same one. Errors:
+    // usage, for less than one.
+    Result<void> average_over(int ranks);
 
     // What verify_replicas does, now and for these parameters. All ranks call it. Waits on the
     // host.
@@ -140,7 +144,9 @@ class GradientReducer {
 
     // Scales all gradients so that their common norm is at most `most`. Returns the norm before
     // that. Call it after finish(), when the gradients are equal on all ranks, on the same stream.
-    // If buckets are shared out, the ranks add up the norms of their parts.
+    // If buckets are shared out, the ranks add up the norms of their parts. A norm that is not
+    // finite leaves the gradients as they are. Errors: usage, if `most` is less than 0 or no
+    // number.
     Result<double> clip(double most, GpuStream stream = nullptr);
     // The same in two halves, of which the first does not wait on the host.
     Result<void> begin_clip(double most, GpuStream stream = nullptr);
@@ -175,6 +181,7 @@ class GradientReducer {
     Result<void> verify_reduced();
     Result<void> synchronize(const std::vector<NamedBuffer>& buffers);
     Result<void> ready_now(std::size_t parameter);
+    Result<void> end_given_up(GpuStream stream);
     Result<double> over_ranks(double mine);
     bool on_gpu() const { return group_.memory() == Memory::gpu; }
     GpuStream own_stream() const { return stream_.get(); }

@@ -53,7 +53,8 @@ Result<int> Join::count(bool with_samples) {
         if (auto end = early_end(with_samples); !end) return end.error();
     ++steps_;
     if (!options_.divide_by_initial_world_size)
-        for (const Model& model : models_) model.reducer->average_over(active);
+        for (const Model& model : models_)
+            if (auto done = model.reducer->average_over(active); !done) return done.error();
     return active;
 }
 
@@ -90,7 +91,8 @@ Result<JoinEnd> Join::finish() {
             if (auto done = part.shadow(); !done) return done.error();
     }
     // The reducer is used without a Join, too.
-    for (const Model& model : models_) model.reducer->average_over(group_.size());
+    for (const Model& model : models_)
+        if (auto done = model.reducer->average_over(group_.size()); !done) return done.error();
     return share(last);
 }
 

@@ -37,9 +37,23 @@ class ShardedOptimizer::Hook final : public CommunicationHook {
     const std::size_t ranks_;
 };
 
+namespace {
+
+std::vector<Buffer> buffers_of(const std::vector<NamedBuffer>& parameters) {
+    std::vector<Buffer> buffers;
+    for (const auto& parameter : parameters) buffers.push_back(parameter.buffer);
+    return buffers;
+}
+
+}  // namespace
+
 ShardedOptimizer::ShardedOptimizer(ProcessGroup& group, std::vector<NamedBuffer> parameters,
                                    const OptimizerRule& rule)
-    : group_(group), parameters_(std::move(parameters)), rule_(rule) {}
+    : group_(group),
+      parameters_(std::move(parameters)),
+      rule_(rule),
+      late_(buffers_of(parameters_),
+            "call ShardedOptimizer::wait() after step(), before the parameters are saved") {}
 
 // The gathers write to the memory of the reducer.
 ShardedOptimizer::~ShardedOptimizer() {
@@ -130,6 +144,7 @@ Result<void> ShardedOptimizer::step(float rate) {
     ++steps_;
     numbers_.add(steps_, rate, reducer_->clipped_to());
     if (numbers_.due()) begin_comparison();
+    late_.set_late(true);
     std::size_t at = state_.empty() ? 0 : state_[0].size();
     std::size_t piece = pieces_.size();
     for (std::size_t bucket = 0; bucket < reducer_->plan().buckets.size(); ++bucket) {
@@ -173,6 +188,7 @@ Result<void> ShardedOptimizer::wait() {
             result = done;
     }
     gathers_.clear();
+    if (result) late_.set_late(false);
     return result;
 }
 

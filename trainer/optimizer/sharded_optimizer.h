@@ -40,6 +40,7 @@
 
 #include "base/error.h"
 #include "trainer/gradients/gradient_reducer.h"
+#include "trainer/group/late_memory.h"
 #include "trainer/group/process_group.h"
 #include "trainer/optimizer/optimizer_rule.h"
 #include "trainer/optimizer/shard_pieces.h"
@@ -65,8 +66,8 @@ class ShardedOptimizer {
 
     // One step, once after the reducer's finish() (else: usage). Returns when this rank's parts are
     // new and on their way; until wait() or the reducer's zero() the other parts of the parameters
-    // are old, and no call of the program may be on the group but what all ranks make in the same
-    // order.
+    // are old (a save is refused), and no call of the program may be on the group but what all
+    // ranks make in the same order.
     Result<void> step(float rate);
     // All parameters are those after the last step.
     Result<void> wait();
@@ -103,6 +104,7 @@ class ShardedOptimizer {
     StepNumbers::Words own_numbers_{};  // of this rank, and of all, while they are compared
     std::vector<double> all_numbers_;
     std::optional<Work> comparison_;
+    LateMemory late_;            // the parameters, between step() and wait()
     std::vector<Work> gathers_;  // of the buckets, in their order; empty: the parameters are whole
 };
 

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "trainer/group/guarded_store.h"
+#include "trainer/group/late_memory.h"
 #include "trainer/snapshot/savable.h"
 #include "trainer/snapshot/save_contents.h"
 
@@ -65,6 +66,8 @@ Result<void> check_save(std::int64_t step, const std::vector<TensorView>& tensor
     if (step < 0)
         return usage_error("a snapshot of step " + std::to_string(step) + "; steps are 0 or more");
     if (auto good = check_savable(tensors); !good) return good;
+    for (const auto& tensor : tensors)
+        if (auto good = check_settled(tensor.name, tensor.data); !good) return good;
     if (auto good = check_savable(metadata); !good) return good;
     return check_savable(own_metadata);
 }

@@ -168,7 +168,7 @@ Result<void> gpu_clip(void* values, GpuFloat type, std::size_t count, const doub
     give(stream, "clipping",
          {writes(values, count * size_of(t)), reads(square_sum, sizeof(double))}, [=] {
              const double norm = std::sqrt(*square_sum);
-             if (norm > most) divide({values, count, t}, norm / most);
+             if (norm > most && std::isfinite(norm)) divide({values, count, t}, norm / most);
          });
     return {};
 }

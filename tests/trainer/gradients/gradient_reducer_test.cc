@@ -242,6 +242,99 @@ TEST(GradientReducer, ClipsByTheGlobalNorm) {
     EXPECT_NEAR(reducer->clip(1).value(), 1, 1e-6);
 }
 
+// Finite gradients whose squares are too large for a double. They became 0.
+TEST(GradientReducer, ClipsLargeGradients) {
+    Context alone;
+    GroupRank me(alone);
+    std::vector<double> large(2), small(3);
+    ReducerOptions options;
+    options.find_not_finite = true;
+    auto reducer = GradientReducer::make(*me.group,
+                                         {{"large", buffer_of(std::span(large))},
+                                          {"small", buffer_of(std::span(small))}},
+                                         options)
+                       .value();
+    const auto gradient = [&](std::size_t i) {
+        return static_cast<double*>(reducer->gradient(i).data);
+    };
+    gradient(0)[0] = 3e200;
+    gradient(0)[1] = 4e200;
+    gradient(1)[0] = 5e199;
+    ASSERT_TRUE(reducer->ready(1) && reducer->ready(0));
+    const auto done = reducer->finish();
+    ASSERT_TRUE(done) << done.error();
+    EXPECT_NEAR(reducer->clip(1).value() / 5.024937810560445e200, 1, 1e-12);
+    EXPECT_NEAR(gradient(0)[0], 3 / 5.024937810560445, 1e-12);
+    EXPECT_NEAR(gradient(1)[0], 0.5 / 5.024937810560445, 1e-12);
+    EXPECT_NEAR(reducer->clip(1).value(), 1, 1e-12);
+    // A norm that is really infinite is returned, and nothing is lost.
+    gradient(0)[0] = std::numeric_limits<double>::infinity();
+    EXPECT_EQ(reducer->clip(1).value(), std::numeric_limits<double>::infinity());
+    EXPECT_NEAR(gradient(1)[0], 0.5 / 5.024937810560445, 1e-12);
+}
+
+TEST(GradientReducer, RefusesCallsThatMakeNoSense) {
+    Context alone;
+    GroupRank me(alone);
+    Model model;
+    auto reducer = GradientReducer::make(*me.group, model.parameters(), small()).value();
+    add(*reducer, 0, 2);
+    for (const double most : {-1.0, std::numeric_limits<double>::quiet_NaN()})
+        EXPECT_EQ(expects_error(reducer->begin_clip(most), "are clipped to a norm of 0 or more"),
+                  0);
+    EXPECT_EQ(expects_error(reducer->average_over(0), "at least one rank, not over 0"), 0);
+    {
+        const auto quiet = reducer->no_sync();
+        EXPECT_EQ(expects_error(reducer->finish(), "end its scope before the last backward"), 0);
+    }
+    EXPECT_TRUE(all_are(*reducer, 0, 2, 0));
+}
+
+// A step is given up on all ranks, before and after buckets are on their way, and also by an error.
+// zero() begins again, and nothing of that step is left.
+TEST(GradientReducer, BeginsAgainAfterAStepThatWasGivenUp) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        GroupRank me(context);
+        Model model;
+        auto reducer = GradientReducer::make(*me.group, model.parameters(), small()).value();
+        for (std::size_t given_up = 1; given_up < 3; ++given_up) {
+            if (!reducer->zero()) return 1;
+            for (std::size_t i = 3; i-- > given_up;) {
+                add(*reducer, i, 100);
+                if (!reducer->ready(i)) return 2;
+            }
+            if (given_up == 1 && reducer->finish()) return 3;
+            if (!reducer->zero()) return 4;
+            for (std::size_t i = 3; i-- > 0;) {
+                add(*reducer, i, static_cast<float>(context.rank.value + 1));
+                if (!reducer->ready(i)) return 5;
+            }
+            if (!reducer->finish()) return 6;
+            for (std::size_t i = 0; i < 3; ++i)
+                if (!all_are(*reducer, i, 1.5f, 0)) return 7;
+        }
+        return reducer->steps() == 2 ? 0 : 8;
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+// Rank 1 gives a step up that rank 0 finishes: the next call of both names it.
+TEST(GradientReducer, RefusesAStepThatOneRankGaveUp) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        GroupRank me(context, std::chrono::seconds(60));
+        Model model;
+        auto reducer = GradientReducer::make(*me.group, model.parameters(), small()).value();
+        for (int step = 0; step < 2; ++step) {
+            auto done = reducer->zero();
+            for (std::size_t i = 3; i-- > 0 && done;) done = reducer->ready(i);
+            if (done && context.rank.value == 0) done = reducer->finish();
+            if (!done) return expects_error(done, "given-up step");
+        }
+        return 1;
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
 // Ranks begin with different numbers, for example after other random seeds. Rank 0's are everywhere
 // afterwards, for parameters and for other buffers. Otherwise each rank would train another model,
 // and nobody would notice. Shapes that differ are refused with parameter and rank.

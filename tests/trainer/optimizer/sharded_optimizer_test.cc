@@ -398,6 +398,47 @@ TEST(ShardedOptimizer, StepsOnceAfterEachAverage) {
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
+// Between step() and wait() a rank has new values of its own parts alone: such a snapshot would be
+// a mixture of two steps.
+TEST(ShardedOptimizer, IsNotSavedBeforeItsParametersAreWhole) {
+    test::TemporaryFolder folder;
+    const auto ends = run_ranks(2, [&](const Context& context) {
+        GroupRank me(context);
+        Sharded shared(*me.group, kRules[0]);
+        auto opened = SnapshotFolder::open(context, folder, 2, {});
+        auto writer = SnapshotWriter::make(context, *me.store, std::move(*opened)).value();
+        const auto& values = shared.model.values[2];
+        // A part of a parameter.
+        const std::vector<TensorView> tensors{
+            tensor_view("values", {20}, std::span<const float>(values).subspan(10, 20))};
+        if (!writer->save(1, tensors, {}) || !shared.step(1, context.rank.value, 0)) return 1;
+        if (int code = expects_error(writer->save(2, tensors, {}),
+                                     "\"values\" is still being written; call "
+                                     "ShardedOptimizer::wait() after step()"))
+            return code;
+        if (writer->wait() || !shared.optimizer->wait()) return 2;
+        return writer->save(3, tensors, {}) && writer->wait() ? 0 : 3;
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
+// Step 1 is given up on both ranks, at different gradients. The steps after it have the values of a
+// training without it.
+TEST(ShardedOptimizer, GoesOnAfterAStepThatWasGivenUp) {
+    const auto ends = run_ranks(2, [&](const Context& context) {
+        GroupRank me(context);
+        Sharded one(*me.group, kRules[3]), other(*me.group, kRules[3]);
+        auto& reducer = one.optimizer->reducer();
+        if (!reducer.zero() || !reducer.ready(3)) return 1;
+        if (context.rank.value == 1 && !reducer.ready(2)) return 2;
+        for (int step = 1; step <= 2; ++step)
+            for (Sharded* each : {&one, &other})
+                if (!each->step(step, context.rank.value, 0) || !each->optimizer->wait()) return 3;
+        return one.model.values == other.model.values ? 0 : 4;
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
 TEST(ShardedOptimizer, RefusesWhatItCannotUpdate) {
     EXPECT_EQ(run_ranks(1,
                         [](const Context& context) {
