@@ -20,6 +20,9 @@ BucketPlan plan_of(const std::vector<NamedBuffer>& parameters, const ReducerOpti
                         std::max({options.shards, shards, std::size_t{1}}));
 }
 
+// Bytes of a tensor that is copied to travel with others, and of all that travel at once.
+constexpr std::size_t kSmall = std::size_t{256} << 10, kFlat = std::size_t{8} << 20;
+
 }  // namespace
 
 GradientReducer::GradientReducer(ProcessGroup& group, std::vector<NamedBuffer> parameters,
@@ -107,15 +110,59 @@ Result<void> GradientReducer::synchronize(const std::vector<NamedBuffer>& buffer
     std::vector<NamedBuffer> all = parameters_;
     all.insert(all.end(), buffers.begin(), buffers.end());
     if (auto same = verify_same_shapes(group_, all); !same) return same;
+    std::vector<Buffer> small;
     std::vector<Work> works;
     // All broadcasts are begun before the first wait, so that the group's thread never waits for
     // this one.
-    for (const auto& named : all)
-        works.push_back(group_.begin(
-            Operation::broadcast(named.buffer, 0).on(options_.stream).of("parameters")));
+    for (const auto& [name, buffer] : all) {
+        if (buffer.bytes() < kSmall)
+            small.push_back(buffer);
+        else
+            works.push_back(
+                group_.begin(Operation::broadcast(buffer, 0).on(options_.stream).of("parameters")));
+    }
     for (const auto& work : works)
         if (auto done = work.wait(); !done) return done;
+    if (auto done = broadcast_small(small); !done) return done;
     return verify_equal(group_, all);
+}
+
+// Many tensors in one broadcast, by way of one buffer.
+Result<void> GradientReducer::broadcast_small(std::span<const Buffer> buffers) {
+    std::size_t bytes = 0;
+    for (const auto& buffer : buffers) bytes += buffer.bytes();
+    if (bytes == 0) return {};
+    auto memory = group_.allocate(std::min(bytes, kFlat));
+    if (!memory) return memory.error();
+    char* const flat = static_cast<char*>(memory->data());
+    const auto copy = [&](void* to, const void* from, std::size_t count) -> Result<void> {
+        if (on_gpu()) return gpu_copy(to, from, count, options_.stream);
+        if (count) std::memcpy(to, from, count);
+        return {};
+    };
+    while (!buffers.empty()) {
+        std::size_t count = 0, filled = 0;
+        for (; count < buffers.size() && filled + buffers[count].bytes() <= kFlat; ++count) {
+            const Buffer& buffer = buffers[count];
+            if (group_.rank() == 0)
+                if (auto done = copy(flat + filled, buffer.data, buffer.bytes()); !done)
+                    return done;
+            filled += buffer.bytes();
+        }
+        const auto operation =
+            Operation::broadcast({flat, filled, DataType::uint8}, 0).on(options_.stream);
+        if (auto done = group_.call(operation.of("parameters")); !done) return done;
+        const char* from = flat;
+        for (const Buffer& buffer : buffers.first(count)) {
+            if (group_.rank() != 0)
+                if (auto done = copy(buffer.data, from, buffer.bytes()); !done) return done;
+            from += buffer.bytes();
+        }
+        buffers = buffers.subspan(count);
+    }
+    if (!on_gpu()) return {};
+    const auto there = GpuEvent::record(options_.stream);
+    return there ? there->wait() : there.error();
 }
 
 Buffer GradientReducer::bucket(std::size_t index) const {

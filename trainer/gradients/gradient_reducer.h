@@ -180,6 +180,7 @@ class GradientReducer {
     Result<void> note_not_finite(std::size_t bucket);
     Result<void> verify_reduced();
     Result<void> synchronize(const std::vector<NamedBuffer>& buffers);
+    Result<void> broadcast_small(std::span<const Buffer> buffers);
     Result<void> ready_now(std::size_t parameter);
     Result<void> end_given_up(GpuStream stream);
     Result<double> over_ranks(double mine);

@@ -35,6 +35,8 @@ Result<std::int64_t> GuardedStore::add(const std::string& key, std::int64_t delt
     return store_->add(key, delta);
 }
 
+Result<void> GuardedStore::remove(const std::string& key) { return store_->remove(key); }
+
 Result<std::unique_ptr<Store>> GuardedStore::another(const std::string& folder) const {
     return store_->another(folder);
 }

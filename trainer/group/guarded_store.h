@@ -23,6 +23,7 @@ class GuardedStore final : public Store {
     Result<void> set(const std::string& key, const std::string& value) override;
     Result<std::string> get(const std::string& key, std::chrono::milliseconds timeout) override;
     Result<std::int64_t> add(const std::string& key, std::int64_t delta) override;
+    Result<void> remove(const std::string& key) override;
     Result<std::unique_ptr<Store>> another(const std::string& folder) const override;
 
   private:

@@ -12,6 +12,9 @@ namespace {
 
 // Keys in the group's store.
 constexpr char kMonitored[] = "group/monitored/";  // + sequence / rank
+// After so many shapes the counts begin again, on all ranks at the same call: a program with new
+// shapes in each step would fill the memory.
+constexpr std::size_t kMostShapes = 4096;
 using Clock = std::chrono::steady_clock;
 
 }  // namespace
@@ -37,6 +40,7 @@ Result<Operation> ProcessGroup::numbered(const Operation& operation) {
     if (!own.is_collective()) return own;
     if (auto good = check_launch(own); !good) return good.error();
     const Opinion o = opinion_of(own);
+    if (calls_.size() >= kMostShapes) calls_.clear();
     auto& calls = calls_[Shape(o.kind, o.type, o.count, o.op, o.root, o.caller)];
     own.compared = ++calls <= std::max<std::uint64_t>(options_.checked_calls, 1);
     return own;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
+#include <utility>
 
 #include "trainer/snapshot/error_word.h"
 #include "trainer/snapshot/save_contents.h"
@@ -71,6 +72,17 @@ Result<std::string> SaveMeeting::first_word(const std::string& key, int rank) {
     return word;
 }
 
+Result<void> SaveMeeting::say(const std::string& key, const std::string& word) {
+    said_.push_back(prefix_ + key);
+    return store_.set(said_.back(), word);
+}
+
+// A store that does not answer keeps the keys.
+void SaveMeeting::remove_own() {
+    for (const auto& key : std::exchange(said_, {}))
+        if (!store_.remove(key)) return;
+}
+
 // The others find it where they look for this rank's first word.
 void SaveMeeting::leave(std::int64_t saves) {
     const std::string rank = std::to_string(context_.rank.value);
@@ -91,6 +103,7 @@ Result<void> SaveMeeting::begin(const SaveOpinion& mine, const std::string& tens
 }
 
 Result<void> SaveMeeting::call_off(const Error& reason) {
+    if (later_) later_->push_back(prefix_ + kBegin);
     return store_.set(prefix_ + kBegin, word_of(reason));
 }
 
@@ -112,9 +125,9 @@ Result<WritePlan> SaveMeeting::join(const SaveOpinion& mine, const std::string& 
     if (agreed && mine.contents != kNotCompared && first->contents != kNotCompared &&
         mine.contents != first->contents)
         return send_contents(own.contents);
-    auto said = store_.set(prefix_ + kAnswer + rank,
-                           agreed ? kAgreed + own.slices + " " + write_metadata(own.metadata)
-                                  : word_of(agreed.error()));
+    auto said =
+        say(kAnswer + rank, agreed ? kAgreed + own.slices + " " + write_metadata(own.metadata)
+                                   : word_of(agreed.error()));
     if (!agreed) return agreed.error();
     if (!said) return said.error();
     return plan;
@@ -122,8 +135,8 @@ Result<WritePlan> SaveMeeting::join(const SaveOpinion& mine, const std::string& 
 
 // Rank 0 finds out what differs, and on which ranks, and says it to all.
 Error SaveMeeting::send_contents(const std::string& contents) {
-    const std::string key = prefix_ + kAnswer + std::to_string(context_.rank.value);
-    if (auto said = store_.set(key, kDiffers + contents); !said) return said.error();
+    const std::string key = kAnswer + std::to_string(context_.rank.value);
+    if (auto said = say(key, kDiffers + contents); !said) return said.error();
     bool unknown = false;
     const auto end = outcome(unknown);
     return end ? Error(ErrorCode::refused, "tensors of this rank are not those of rank 0")
@@ -161,6 +174,8 @@ Result<std::vector<SaveAnswer>> SaveMeeting::answers(const SaveAnswer& own,
         if (!metadata) return metadata.error();
         all.push_back({std::move(*metadata), said.substr(0, space), {}});
     }
+    if (later_)
+        for (const auto& key : std::exchange(*later_, {})) (void)store_.remove(key);
     if (auto same = compare_contents(names, contents); !same) return same.error();
     return all;
 }
@@ -173,9 +188,10 @@ Result<void> SaveMeeting::assign(int rank, const Result<std::string>& list,
 }
 
 Result<std::string> SaveMeeting::assigned(const std::string& own) {
-    auto word =
-        store_.get(prefix_ + kWrites + std::to_string(context_.rank.value), timeout_ + kLonger);
+    const std::string key = prefix_ + kWrites + std::to_string(context_.rank.value);
+    auto word = store_.get(key, timeout_ + kLonger);
     if (!word) return word;
+    said_.push_back(key);  // for this rank alone
     if (auto why = failure_in(*word)) return *why;
     const std::string checksum = word->substr(std::min(sizeof kAgreed - 1, word->size()));
     if (checksum.empty()) return checksum;
@@ -184,10 +200,10 @@ Result<std::string> SaveMeeting::assigned(const std::string& own) {
 
 // "4096 0123456789abcdef": bytes and checksum; then those of the blocks.
 Result<void> SaveMeeting::report(const std::string& key, const Result<SnapshotFile>& file) {
-    if (!file) return store_.set(prefix_ + key, word_of(file.error()));
+    if (!file) return say(key, word_of(file.error()));
     std::string word = std::to_string(file->bytes) + " " + file->checksum;
     for (const auto& block : file->blocks) word += " " + block;
-    return store_.set(prefix_ + key, word);
+    return say(key, word);
 }
 
 Result<SnapshotFile> SaveMeeting::file(const std::string& key, const std::string& name, int rank) {
@@ -209,12 +225,15 @@ Result<SnapshotFile> SaveMeeting::file(const std::string& key, const std::string
 
 void SaveMeeting::end(const Result<void>& result) {
     (void)store_.set(prefix_ + kDone, result ? kAgreed : word_of(result.error()));
+    remove_own();
+    if (later_) later_->insert(later_->end(), {prefix_ + kBegin, prefix_ + kDone});
 }
 
 Result<void> SaveMeeting::outcome(bool& unknown) {
     auto word = store_.get(prefix_ + kDone, timeout_ + kLonger);
     unknown = !word;
     if (!word) return word.error();
+    remove_own();
     if (auto why = failure_in(*word)) return *why;
     return {};
 }

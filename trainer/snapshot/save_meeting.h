@@ -14,7 +14,9 @@
 // Rank 0 reads all answers before it believes in any file. A rank that differs writes nothing, and
 // a rank with slices nothing before it knows which of them it writes. The list of tensors travels
 // only if two ranks differ, a list of slices only when one has changed, and each lies in the store
-// once for each different list of a writer.
+// once for each different list of a writer. All else is removed: by each rank what it has said,
+// when it has heard that rank 0 is done, and by rank 0 its words of a save that is over, when all
+// ranks have come to the next one.
 //
 // Thread: one. Errors: those of the store; refused, if two ranks differ; those of another rank,
 // which the sentence names.
@@ -57,6 +59,9 @@ class SaveMeeting {
     SaveMeeting(const Context& context, Store& store, std::string prefix,
                 std::chrono::milliseconds timeout, Absence absence = {});
 
+    // Rank 0: keys that answers() removes, and to which end() adds. It must outlive this object.
+    void remove_later(std::vector<std::string>& keys) { later_ = &keys; }
+
     // Puts a list into the store, unless this rank has. Returns its checksum. `lists`: those that
     // this writer has put there before.
     Result<std::string> publish(const std::string& list, std::set<std::string>& lists);
@@ -97,6 +102,8 @@ class SaveMeeting {
   private:
     using Clock = std::chrono::steady_clock;
     Result<std::string> first_word(const std::string& key, int rank);
+    Result<void> say(const std::string& key, const std::string& word);
+    void remove_own();
     std::chrono::milliseconds left() const;
     Result<void> compare(const SaveOpinion& first, const SaveOpinion& mine,
                          const std::string& tensors);
@@ -108,6 +115,8 @@ class SaveMeeting {
     const std::chrono::milliseconds timeout_;
     const Clock::time_point begun_ = Clock::now(), deadline_;
     const Absence absence_;
+    std::vector<std::string> said_;  // keys of this rank alone
+    std::vector<std::string>* later_ = nullptr;
 };
 
 }  // namespace ddprun::trainer

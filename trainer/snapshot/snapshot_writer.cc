@@ -337,6 +337,7 @@ Result<void> SnapshotWriter::follow(SaveMeeting& meeting, Slot& slot, SaveJob& j
 // otherwise some rank could report a snapshot that does not exist.
 Result<void> SnapshotWriter::write_and_agree(Slot& slot, SaveJob& job, const Result<void>& copied) {
     SaveMeeting meeting = meeting_of(job);
+    if (context_.is_first()) meeting.remove_later(words_);
     auto how = open(meeting, job, copied);
     if (!how) return how.error();
     job.how = *how;

@@ -166,8 +166,9 @@ class SnapshotWriter {
     std::int64_t number_ = 0;  // of this writer in the job, the same on all ranks
     std::int64_t saves_ = 0;
     std::chrono::steady_clock::duration held_{};
-    std::set<std::string> lists_;  // checksums of those that this rank has put into the store
-    SliceAgreement slices_;        // of all ranks; on rank 0
+    std::set<std::string> lists_;     // checksums of those that this rank has put into the store
+    SliceAgreement slices_;           // of all ranks; on rank 0
+    std::vector<std::string> words_;  // keys of rank 0 that other ranks may still read
     Result<void> failed_;
     mutable std::mutex mutex_;  // of newest_
     Newest newest_;

@@ -42,6 +42,10 @@ class RemoteStore final : public Store {
     Result<std::int64_t> add(const std::string& key, std::int64_t delta) override {
         return client_.add(prefix_ + key, delta, kAnswer);
     }
+    Result<void> remove(const std::string& key) override {
+        const auto done = client_.delete_key(prefix_ + key, kAnswer);
+        return done ? Result<void>() : done.error();
+    }
     Result<std::unique_ptr<Store>> another(const std::string& folder) const override {
         return connect(host_, port_, below(prefix_, folder), kAnswer);
     }
@@ -71,6 +75,11 @@ class MemoryStore final : public Store {
     }
     Result<std::int64_t> add(const std::string& key, std::int64_t delta) override {
         return counters_[key] += delta;
+    }
+    Result<void> remove(const std::string& key) override {
+        values_.erase(key);
+        counters_.erase(key);
+        return {};
     }
     // Empty, not a view of this one: in a single process no two threads meet through a store.
     Result<std::unique_ptr<Store>> another(const std::string&) const override {

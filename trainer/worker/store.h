@@ -32,6 +32,9 @@ class Store {
     // it has also received every earlier set() of this connection.
     virtual Result<std::int64_t> add(const std::string& key, std::int64_t delta) = 0;
 
+    // Removes a key that nobody reads any more; it is no error if there is none.
+    virtual Result<void> remove(const std::string& key) = 0;
+
     // A second connection to the same store, for another thread. Its keys have the further prefix
     // `folder`; "" keeps the prefix of this one. Any thread may call it. Errors: those of
     // connect_store().

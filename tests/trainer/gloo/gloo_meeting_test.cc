@@ -38,6 +38,7 @@ class WatchedStore : public Store {
     Result<std::int64_t> add(const std::string& key, std::int64_t delta) override {
         return store_->add(key, delta);
     }
+    Result<void> remove(const std::string& key) override { return store_->remove(key); }
     Result<std::unique_ptr<Store>> another(const std::string& folder) const override {
         auto store = store_->another(folder);
         if (!store) return store.error();

@@ -361,6 +361,32 @@ TEST(GradientReducer, BeginsWithTheParametersOfRankZero) {
     EXPECT_EQ(ends, Ends({0, 0, 0}));
 }
 
+// Thousands of small tensors travel in a few broadcasts, with a large one and an empty one between
+// them: the next call has a low number. (16 MB of small ones need more than one buffer.)
+TEST(GradientReducer, BeginsWithManyTensors) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        GroupRank me(context);
+        std::vector<std::vector<float>> values;
+        std::vector<NamedBuffer> parameters;
+        for (std::size_t i = 0; i < 3000; ++i)
+            values.emplace_back(i == 1000   ? 200'000
+                                : i == 2000 ? 0
+                                            : 1000 + i % 700,
+                                static_cast<float>(i + 5000 * context.rank.value));
+        for (std::size_t i = 0; i < values.size(); ++i)
+            parameters.push_back({"t" + std::to_string(i), buffer_of(std::span(values[i]))});
+        auto reducer = GradientReducer::make(*me.group, parameters);
+        if (!reducer) return expects_error(reducer.error(), "no error");
+        for (std::size_t i = 0; i < values.size(); ++i)
+            for (const float value : values[i])
+                if (value != static_cast<float>(i)) return 1;
+        std::vector<float> few(static_cast<std::size_t>(context.rank.value) + 1);
+        return expects_error(me.group->all_reduce(buffer_of(std::span(few))),
+                             "all_reduce number 7 of 1 F32");
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
 // Rank 2 computes an infinity in its second step. The reduction spreads it to all ranks, so the
 // result does not show where it came from. All ranks fail in this step, with parameter and rank;
 // the step before succeeds.

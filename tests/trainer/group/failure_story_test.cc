@@ -34,6 +34,11 @@ class MemoryStore : public Store {
     Result<std::int64_t> add(const std::string& key, std::int64_t delta) override {
         return contents_.counters[key] += delta;
     }
+    Result<void> remove(const std::string& key) override {
+        contents_.values.erase(key);
+        contents_.counters.erase(key);
+        return {};
+    }
     Result<std::unique_ptr<Store>> another(const std::string&) const override {
         return std::unique_ptr<Store>(new MemoryStore(contents_));
     }

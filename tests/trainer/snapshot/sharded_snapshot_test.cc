@@ -94,7 +94,7 @@ TEST(ShardedSnapshot, HasAFileOfEachRankAndAnIndex) {
             names.push_back(entry.path().filename());
         else
             EXPECT_THAT(entry.path().filename().string(),
-                        testing::AnyOf(HasSubstr("000002-g0"), HasSubstr("resume-")));
+                        testing::AnyOf(HasSubstr("000002-g0"), HasSubstr("resume-"), "in-use"));
     const std::string stem = "snapshot-000000000003-g0";
     EXPECT_THAT(names, testing::UnorderedElementsAre(stem + ".json", stem + ".safetensors",
                                                      stem + ".safetensors.index.json",

@@ -12,6 +12,7 @@
 
 #include <random>
 
+#include "rendezvous/store/client.h"
 #include "rendezvous/store/store_thread.h"
 #include "tests/trainer/group_rank.h"
 #include "tests/trainer/snapshot/state.h"
@@ -98,6 +99,52 @@ TEST(SnapshotWriter, WritesTheSameFilesAtEachWorldSize) {
     EXPECT_EQ((*snapshot)->manifest.name.step, 4);
     EXPECT_EQ((*snapshot)->manifest.metadata.at("epoch"), "3");
     EXPECT_TRUE(State(4).is_in(**snapshot));
+}
+
+// What the ranks say of a save is gone from the store after the next one, also if a save fails.
+TEST(SnapshotWriter, LeavesNothingInTheStore) {
+    test::TemporaryFolder folder;
+    const auto ends = run_ranks(3, [&](const Context& context) {
+        test::StoreRank me(context);
+        auto saver = writer(context, *me.store, folder);
+        auto client =
+            store::StoreClient::connect(context.master_addr, context.master_port, seconds(10));
+        const auto keys = [&]() -> std::ptrdiff_t {
+            const auto all = client->list_keys(seconds(10)).value();
+            return std::count_if(all.begin(), all.end(), [](const std::string& key) {
+                return key.find("snapshot_writer/") != std::string::npos;
+            });
+        };
+        std::vector<float> part(4);
+        std::ptrdiff_t before = 0;
+        for (std::int64_t step = 1; step <= 12; ++step) {
+            const State state(step);
+            auto tensors = state.views();
+            // Each rank has a slice, too.
+            auto slice = tensor_view("slices", {4}, std::span<const float>(part));
+            slice.place = Place{{12}, {4 * static_cast<std::uint64_t>(context.rank.value)}};
+            tensors.push_back(slice);
+            // No step goes back: all ranks fail here.
+            const bool good = step != 6;
+            auto done = saver->save(good ? step : 1, tensors, {});
+            if (done) done = saver->wait();
+            if (done.has_value() != good)
+                return test::expects_error(done, "an error where none is expected");
+            // All have removed what they said.
+            for (const char* word : {"a", "b"}) {
+                const std::string name = word + std::to_string(step);
+                if (!me.say(name + std::to_string(context.rank.value))) return 2;
+                for (int rank = 0; rank < 3; ++rank)
+                    if (!me.hear(name + std::to_string(rank))) return 3;
+                if (context.is_first() && *word == 'a') {
+                    if (step == 3) before = keys();
+                    if (step == 12 && keys() != before) return 4;
+                }
+            }
+        }
+        return 0;
+    });
+    EXPECT_EQ(ends, Ends({0, 0, 0}));
 }
 
 // One rank may not write so large a file (here by a limit, on a cluster by a quota). All ranks get
