@@ -67,11 +67,32 @@ refuses() {
 shared_of() { readelf -d "$1" | grep NEEDED | grep -o '\[.*\]' || true; } # libraries that a program loads
 has_cuda() { grep -q ' [Tt] cudaStreamCreate' <(nm "$1"); }
 
-say "the trainer is installed, and works where it is moved to"
-do_it cmake --install "$build" --component trainer --prefix "$work/first"
-mv "$work/first" "$work/prefix"
+# The commands of the page as they stand, where ~ is a folder of the test and `build` is the build's.
+mapfile -t commands < <(sed -n 's/^    \(cmake .*\)/\1/p' "$readme")
+[[ ${#commands[@]} == 3 ]] || fail "the page has ${#commands[@]} commands of cmake"
+as_shown() { do_it env -C "$1" HOME="$work/home" bash -c "$2"; } # folder, command
+say "the trainer is configured and installed by the commands of its page"
+as_shown "$root" "${commands[0]} -B $work/configured"
+if [[ $build -ef $root/build ]]; then as_shown "$root" "${commands[1]} -- -n"; fi
+ln -s "$build" "$work/build"
+as_shown "$work" "${commands[2]}"
+
+say "what has not been built is named, with the command"
+! cmake --install "$work/configured" --prefix "$work/none" >"$work/build.out" 2>&1 || fail "it is installed"
+tr -s '\n ' ' ' <"$work/build.out" >"$work/sentence.out"
+expect_in "$work/sentence.out" 'has not been built\. Build all with: cmake --build .*--target ddprun_trainer_static'
+
+say "without CMake, by the command of its page, and the program starts by itself"
+project package 1
+compile=$(sed -n 's/.*`\(g++ [^`]*\)`.*/\1/p' "$readme") variable=$(sed -n 's/.*`\(PKG_CONFIG_PATH=[^`]*\)`.*/\1/p' "$readme")
+as_shown "$projects/package" "export $variable && $compile -o $work/mine"
+trains "$work/mine"
+expect_in <(shared_of "$work/mine") 'libddprun_trainer'
+
+say "it works where it is moved to"
+mv "$work/home/.local" "$work/prefix"
 [[ ! -e $work/prefix/bin ]] || fail "more than the trainer is installed"
-! grep -rlI "$root\|$work/first" "$work/prefix" || fail "a path of the build is in it"
+! grep -rlI "$root\|$work/home" "$work/prefix" || fail "a path of the build is in it"
 
 say "each header of it compiles outside, without CUDA, NCCL and Gloo"
 (cd "$work/prefix/include" && find ddprun -name '*.h' | sort -r | sed 's/.*/#include <&>/') >"$work/all.cc"
@@ -80,7 +101,6 @@ do_it g++ -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I "$work/prefix/includ
 expect_not_in <(g++ -std=c++20 -M -I "$work/prefix/include" "$work/all.cc") '/cuda[^/ ]*\.h|/nccl\.h|include/gloo/'
 
 say "a package of CMake, static"
-project package 1
 make_project package -DCMAKE_PREFIX_PATH="$work/prefix"
 trains "$projects/package/build/mine"
 expect_not_in <(shared_of "$projects/package/build/mine") 'ddprun'
@@ -142,11 +162,8 @@ for name in ddprun-trainer ddprun-trainer-static; do
     # shellcheck disable=SC2046
     do_it g++ -std=c++20 -o "$work/$name" "$projects/package/main.cc" $(pkg-config --cflags --libs "$name")
 done
-export LD_LIBRARY_PATH
-LD_LIBRARY_PATH=$(pkg-config --variable=libdir ddprun-trainer)
 trains "$work/ddprun-trainer"
 expect_in <(shared_of "$work/ddprun-trainer") 'libddprun_trainer'
-unset LD_LIBRARY_PATH
 trains "$work/ddprun-trainer-static"
 expect_not_in <(shared_of "$work/ddprun-trainer-static") 'ddprun'
 
