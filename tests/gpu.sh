@@ -4,6 +4,10 @@
 # CPU, `train` on them, with a crash and a resume that end with the same bits. Then figures: the speed of the GPT with
 # 124 M parameters and of its twin in PyTorch, what the library costs at world 1, the host's time for a bucket, the
 # speed of a snapshot's copy beside kernels. Prints the GPU's name with each result.
+#
+# With two GPUs or more also: groups in rows and columns, a replica that drifts, a rank that is killed in a collective,
+# a resume with half of the ranks and with all again, and the speed of all-reduces. Where compute-sanitizer is
+# installed, the programs with kernels run under it; its whole output stays in BUILD_FOLDER/sanitizer.
 # Exit 77: no GPU here.
 #
 #   tests/gpu.sh [BUILD_FOLDER]     default: build, configured and built when it is missing. A folder that has only bin/
@@ -50,6 +54,31 @@ crashed=$(job crashed --crash-at-step 130)
 [[ -n $calm && $calm == "$crashed" ]] || { echo "$name: resumed with other bits: $calm, $crashed"; exit 1; }
 echo "$name: train, a crash and a resume: $calm, bit-equal"
 
+if ((count > 1)); then
+    # Half of the ranks go on from a snapshot of all, and all from a snapshot of the half. A mean loss says that it goes
+    # on; bits depend on the number of ranks.
+    for ranks in "$count" $((count / 2)) "$count"; do
+        steps=$((${steps:-0} + 60))
+        "$build/bin/ddprun" --standalone --nproc-per-node="$ranks" "$build/bin/train" --backend nccl --steps $steps \
+            --snapshot-every 20 --snapshot-dir "$work/elastic" >"$work/elastic.log" 2>&1 ||
+            { cat "$work/elastic.log"; exit 1; }
+        ((steps == 60)) || grep -q "resumed from .* at step $((steps - 60))" "$work/elastic.log" ||
+            { cat "$work/elastic.log"; exit 1; }
+    done
+    echo "$name: resumed with $((count / 2)) ranks and with $count again: $(tail -n 1 "$work/elastic.log")"
+
+    # Killed between two steps, so in the others' next collective: all come back, and quickly.
+    begun=$(date +%s%N)
+    "$build/bin/ddprun" --standalone --nproc-per-node="$count" --max-restarts=1 "$build/bin/train" --backend nccl \
+        --steps 200 --snapshot-every 50 --snapshot-dir "$work/killed" --crash-at-step 120 --crash-rank $((count - 1)) \
+        --crash-signal 9 >"$work/killed.log" 2>&1 || { cat "$work/killed.log"; exit 1; }
+    grep -q 'resumed from .* at step 100' "$work/killed.log" || { cat "$work/killed.log"; exit 1; }
+    echo "$name: rank $((count - 1)) of $count is killed, all resume: $((($(date +%s%N) - begun) / 1000000)) ms in all"
+
+    DDPRUN_GPUS=$count "$build/tests/trainer_nccl_test" --gtest_also_run_disabled_tests --gtest_filter='*Speed*' |
+        sed -n "s/^speed: /$name: /p"
+fi
+
 # The same of the small GPT, whose snapshots are copied beside its steps, too.
 "$build/bin/ddprun" --standalone --nproc-per-node="$count" --max-restarts=1 "$build/bin/gpt" --backend nccl --steps 60 \
     --snapshot-every 10 --snapshot-dir "$work/small" --sample 0 --crash-at-step 45 >"$work/small.log" 2>&1 &&
@@ -90,3 +119,27 @@ else
 fi
 
 "$build/tests/gpu_step" | sed "s/^/$name: /"
+
+# Errors in memory, races between the threads of a block, memory that is read before it is written, and barriers that
+# not all threads reach. Errors that calls return (an attribute that this driver does not know) are no errors of ours,
+# but they are in the output.
+sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null) || sanitizer=""
+[[ -n $sanitizer ]] || { echo "$name: no compute-sanitizer here; not run"; exit 0; }
+mkdir -p "$build/sanitizer"
+wrong=0
+for program in trainer_mlp_cuda_test trainer_gpt_cuda_test trainer_nccl_graph_test; do
+    for tool in memcheck racecheck initcheck synccheck; do
+        output=$build/sanitizer/$program.$tool
+        options=(--tool "$tool" --error-exitcode 9 --target-processes all --print-limit 10000)
+        [[ $tool != memcheck ]] || options+=(--leak-check full --report-api-errors all)
+        code=0
+        timeout 900 "$sanitizer" "${options[@]}" "$build/tests/$program" >"$output" 2>&1 || code=$?
+        # An error of a kernel has an address; one that a call returned has none.
+        kernels=$(grep -cE 'Invalid __|Race reported|Uninitialized __|Barrier error|Leaked' "$output" || true)
+        calls=$(grep -c 'Program hit .* on .* call' "$output" || true)
+        ((code == 0 || (code == 9 && kernels == 0))) || wrong=1
+        echo "$name: $program under $tool: exit $code, $kernels errors of kernels, $calls of calls; $output"
+        ((kernels == 0)) || sed 's/^/    /' "$output"
+    done
+done
+exit $wrong
