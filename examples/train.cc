@@ -53,9 +53,8 @@ int train(const example::TrainOptions& options, StopRequest stop) {
         // Standard output may be a pipe to the launcher, which would see the line only at the end.
         std::fflush(stdout);
     }
-    example::Training training({options, context, *store, *group, data, *mlp, sampler,
-                                Progress::from_environment(), std::move(stop),
-                                SnapshotRequest::from_environment()});
+    example::Training training(
+        {options, context, *store, *group, data, *mlp, sampler, std::move(stop)});
     training.begin();
     // 143, as a shell reports a process that SIGTERM ended: work is left.
     if (training.run() == example::Training::End::stopped) return 128 + SIGTERM;

@@ -56,46 +56,34 @@ namespace {
 // All options that take a value.
 const std::map<std::string, Setter<TrainOptions>>& setters() {
     using O = TrainOptions;
-    using ddprun::trainer::Backend;
-    static const std::map<std::string, Backend> kBackends{
-        {"auto", Backend::automatic}, {"gloo", Backend::gloo}, {"nccl", Backend::nccl}};
     using ddprun::trainer::DataType;
     static const std::map<std::string, DataType> kTypes{{"float32", DataType::float32},
                                                         {"bfloat16", DataType::bfloat16},
                                                         {"float16", DataType::float16}};
-    static const std::map<std::string, Setter<TrainOptions>> kSetters{
-        {"--steps", number(&O::steps, 0, 1e15)},
-        {"--batch", number(&O::batch, 1, 1e6)},
-        {"--hidden", number(&O::hidden, 1, 1e6)},
-        {"--samples", number(&O::samples, 1, 1e8)},
-        {"--lr", number(&O::rate, 0, 1e6)},
-        {"--momentum", number(&O::momentum, 0, 1)},
-        {"--reference-batch", number(&O::reference_batch, 0, 1e9)},
-        {"--warm-up", number(&O::warm_up, 0, 1e6)},
-        {"--cosine", number(&O::cosine_end, 0, 1e6)},
-        {"--clip", number(&O::clip, 0, 1e9)},
-        {"--zero", number(&O::zero, 0, 1)},
-        {"--dtype", word(&O::dtype, kTypes)},
-        {"--loss-scale", number(&O::loss_scale, 1, 1e38)},
-        {"--bucket-kib", number(&O::bucket_kib, 1, 1e6)},
-        {"--seed", number(&O::seed, 0, 1e19)},
-        {"--data", text(&O::data)},
-        {"--loader-threads", number(&O::loader_threads, 1, 1000)},
-        {"--snapshot-dir", text(&O::snapshot_dir)},
-        {"--snapshot-every", number(&O::snapshot_every, 1, 1e15)},
-        {"--snapshot-keep", number(&O::snapshot_keep, 1, 1e6)},
-        {"--log-every", number(&O::log_every, 1, 1e15)},
-        {"--validate-every", number(&O::validate_every, 0, 1e15)},
-        {"--verify-replicas", number(&O::verify_replicas, 0, 1e15)},
-        {"--patience", number(&O::patience, 0, 1e6)},
-        {"--metrics", text(&O::metrics)},
-        {"--step-time-ms", number(&O::step_time_ms, 0, 1e7)},
-        {"--timeout", number(&O::timeout_s, 1, 1e6)},
-        {"--backend", word(&O::backend, kBackends)},
-        {"--crash-at-step", number(&O::crash_at_step, 0, 1e15)},
-        {"--crash-rank", number(&O::crash_rank, 0, 1e6)},
-        {"--crash-signal", number(&O::crash_signal, 1, 64)},
-        {"--crash-exit", number(&O::crash_exit, 0, 255)}};
+    static const auto kSetters =
+        with_run_options<O>({{"--batch", number(&O::batch, 1, 1e6)},
+                             {"--hidden", number(&O::hidden, 1, 1e6)},
+                             {"--samples", number(&O::samples, 1, 1e8)},
+                             {"--lr", number(&O::rate, 0, 1e6)},
+                             {"--momentum", number(&O::momentum, 0, 1)},
+                             {"--reference-batch", number(&O::reference_batch, 0, 1e9)},
+                             {"--warm-up", number(&O::warm_up, 0, 1e6)},
+                             {"--cosine", number(&O::cosine_end, 0, 1e6)},
+                             {"--clip", number(&O::clip, 0, 1e9)},
+                             {"--zero", number(&O::zero, 0, 1)},
+                             {"--dtype", word(&O::dtype, kTypes)},
+                             {"--loss-scale", number(&O::loss_scale, 1, 1e38)},
+                             {"--bucket-kib", number(&O::bucket_kib, 1, 1e6)},
+                             {"--seed", number(&O::seed, 0, 1e19)},
+                             {"--data", text(&O::data)},
+                             {"--loader-threads", number(&O::loader_threads, 1, 1000)},
+                             {"--validate-every", number(&O::validate_every, 0, 1e15)},
+                             {"--verify-replicas", number(&O::verify_replicas, 0, 1e15)},
+                             {"--patience", number(&O::patience, 0, 1e6)},
+                             {"--step-time-ms", number(&O::step_time_ms, 0, 1e7)},
+                             {"--backend", word(&O::backend, kBackends)},
+                             {"--crash-signal", number(&O::crash_signal, 1, 64)},
+                             {"--crash-exit", number(&O::crash_exit, 0, 255)}});
     return kSetters;
 }
 

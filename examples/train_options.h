@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "base/error.h"
+#include "examples/training_run.h"
 #include "trainer/group/data_type.h"
-#include "trainer/group/process_group.h"
 
 namespace example {
 
 // kTrainHelp describes each option.
-struct TrainOptions {
-    std::int64_t steps = 200;
+struct TrainOptions : RunOptions {
+    TrainOptions() : RunOptions{.program = "train", .steps = 200} {}
     int batch = 32;  // per rank
     int hidden = 64;
     int samples = 4096;
@@ -30,23 +30,10 @@ struct TrainOptions {
     int bucket_kib = 25 << 10;  // size of a bucket; the first: at most 1 MiB
     std::uint64_t seed = 1;
     int loader_threads = 1;
-    std::string data;          // a CSV file; empty: generated samples
-    std::string snapshot_dir;  // empty: none
-    std::int64_t snapshot_every = 20;
-    int snapshot_keep = 3;
-    std::int64_t log_every = 10;
-    std::int64_t validate_every = 0;   // steps; 0: after each epoch
+    std::string data;                  // a CSV file; empty: generated samples
     std::int64_t verify_replicas = 0;  // steps between comparisons after the first ones; 0: none
     int patience = 0;                  // validations without improvement; 0: no limit
-    std::string metrics;               // file for JSON lines; empty: none
     std::int64_t step_time_ms = 0;
-    std::int64_t timeout_s = 300;
-    ddprun::trainer::Backend backend = ddprun::trainer::Backend::automatic;
-    std::int64_t crash_at_step = -1;  // -1: never
-    int crash_rank = 0;
-    int crash_signal = 9;
-    int crash_exit = -1;  // exit code; -1: crash by crash_signal
-    bool help = false;
 };
 
 // `arguments` without the program's name. Accepts `--name value` and `--name=value`.

@@ -1,15 +1,10 @@
-// The steps of a training, its reports, its snapshots, and its result.
 #include "examples/training.h"
-
-#include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <thread>
 
-#include "examples/output_files.h"
 #include "examples/train_state.h"
 #include "trainer/snapshot/load_slices.h"
 #include "trainer/training/agreement.h"
@@ -23,15 +18,6 @@ using namespace ddprun::trainer;
 namespace {
 
 constexpr std::size_t kValidation = 1024;  // samples; the first ones of the data
-
-double seconds_now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
-
-double seconds(std::chrono::nanoseconds time) {
-    return std::chrono::duration<double>(time).count();
-}
 
 std::span<float> floats_in(std::span<std::byte> bytes) {
     return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
@@ -102,11 +88,7 @@ GradientReducer& Training::reducer() { return sharded_ ? sharded_->reducer() : *
 
 // Loads the newest snapshot, if there is one, and makes the writer for new ones.
 void Training::resume() {
-    auto folder = or_throw(SnapshotFolder::open(
-        p_.context, p_.options.snapshot_dir, static_cast<std::size_t>(p_.options.snapshot_keep),
-        [](const std::string& text) {
-            std::fprintf(stderr, "train: warning: %s\n", text.c_str());
-        }));
+    auto folder = open_folder();
     const auto timeout = std::chrono::seconds(p_.options.timeout_s);
     const auto state = tensors();
     LoadOptions loading;
@@ -114,12 +96,8 @@ void Training::resume() {
     if (p_.group.memory() == Memory::gpu) loading.copy = copy_to_gpu();
     const auto loaded =
         or_throw(resume_into(p_.context, p_.store, folder, state, timeout, loading));
-    WriterOptions options;
-    options.goes_on_unsaved = true;
     // The network computes on the default stream. update() comes behind the copies.
-    if (p_.group.memory() == Memory::gpu)
-        options.gpu = GpuTensors{.stream = nullptr, .beside = true};
-    writer_ = or_throw(SnapshotWriter::make(p_.context, p_.store, std::move(folder), options));
+    write_to(std::move(folder), GpuTensors{.stream = nullptr, .beside = true});
     // Allocates the writer's memory now, so that the first save() does not take longer than the
     // others.
     writer_->prepare(views_of(state));
@@ -127,52 +105,32 @@ void Training::resume() {
     restore(loaded->manifest, p_.options.seed, p_.sampler, early_);
     if (scaler_) or_throw(scaler_->state().resume(loaded->manifest.metadata));
     or_throw(verify_equal(p_.group, p_.mlp.parameters()));
-    step_ = saved_ = loaded->manifest.name.step;
-    // The figures of the steps before are lost, so a mean that begins here says so.
-    const auto every = p_.options.validate_every;
-    if (every ? step_ % every != 0 : p_.sampler.position().consumed > 0 && p_.sampler.left() > 0)
-        figures_.since = step_;
-    if (p_.context.is_first()) {
-        std::printf("resumed from %s at step %lld\n", loaded->manifest.name.stem().c_str(),
-                    static_cast<long long>(step_));
-        std::fflush(stdout);
-    }
+    resumed_from(loaded->manifest.name);
+}
+
+// While it resumes there is no loader yet, which begins where the sampler is then.
+SamplerPosition Training::position() const {
+    return loader_ ? loader_->position() : p_.sampler.position();
+}
+
+std::int64_t Training::left() const { return loader_ ? loader_->left() : p_.sampler.left(); }
+
+void Training::settle() {
+    if (sharded_) or_throw(sharded_->wait());
 }
 
 // All ranks use the same numbers here, so they decide alike.
-bool Training::done() const {
-    return step_ >= p_.options.steps ||
-           (p_.options.patience && early_.waited() > p_.options.patience);
+bool Training::ends_early() const {
+    return p_.options.patience && early_.waited() > p_.options.patience;
 }
 
-// Every decision here follows from numbers that are equal on all ranks: the step, the options, the
-// sampler's position, results of collective calls. So all ranks make the same calls.
 Training::End Training::run() {
-    told_at_ = seconds_now();
-    line_clock_.begin(told_at_);
-    report();
-    while (!done()) {
-        crash_if_asked();
+    begin_steps();
+    while (goes_on()) {
         step();
-        // Without a folder for snapshots, a request for one stays open.
-        const auto asked =
-            or_throw(asked_of_any(p_.group, {p_.stop.asked(), writer_ ? p_.snapshot.asked() : 0}));
-        // From here on the parameters are looked at.
-        if (sharded_) or_throw(sharded_->wait());
-        const bool last = asked.stop || step_ == p_.options.steps;
-        if (last || step_ % p_.options.log_every == 0) log_step();
-        const auto every = p_.options.validate_every;
-        if (last || (every ? step_ % every == 0 : loader_->left() == 0)) tell_figures();
-        if (asked.snapshot > 0) p_.snapshot.begun(asked.snapshot);
-        if (writer_ &&
-            (last || done() || asked.snapshot > 0 || step_ % p_.options.snapshot_every == 0))
-            save();
-        // The last snapshot must be on disk before the process ends.
-        if (writer_ && (last || done())) or_throw(writer_->wait());
-        report();
-        if (asked.stop) return End::stopped;
+        end_step();
     }
-    return End::done;
+    return end();
 }
 
 void Training::step() {
@@ -189,12 +147,8 @@ void Training::step() {
     or_throw(p_.mlp.backward(reducer(), scaler_ ? static_cast<float>(scaler_->scale()) : 1.0f));
     or_throw(reducer().finish());
     update(static_cast<float>(rate_now));
-    ++step_;
-    const auto samples = static_cast<double>(batch.samples.size());
-    // Two means of one loss, because both reports begin anew at different times.
-    for (auto* mean : {&loss_, &recent_}) mean->add(static_cast<double>(loss), samples);
-    figures_.communication += seconds(reducer().times().communication);
-    figures_.waited += seconds(reducer().times().waited);
+    count(static_cast<double>(loss), static_cast<double>(batch.samples.size()));
+    count(reducer().times());
 }
 
 // Clipping and the optimizer. A step whose gradients overflowed in float16 changes nothing.
@@ -231,90 +185,31 @@ double Training::rate() const {
 void Training::save() {
     auto words = words_of(loader_->position(), early_, p_.options.seed);
     if (scaler_) words.merge(scaler_->state().words());
-    or_throw(writer_->save(step_, views_of(tensors()), std::move(words)));
+    or_throw(writer_->save(steps(), views_of(tensors()), std::move(words)));
 }
 
 // Each rank takes its part of the first samples. The mean is exact also if they do not divide
 // evenly.
-WeightedMean Training::validation() {
+std::optional<double> Training::validate() {
     const Batch mine = p_.data.head(kValidation, p_.context.rank.value, p_.context.world_size);
     WeightedMean mean;
     if (!mine.y.empty()) {
         const float loss = or_throw(p_.mlp.forward(mine.x, mine.y));
         mean.add(static_cast<double>(loss), static_cast<double>(mine.y.size()));
     }
-    return or_throw(mean_over_ranks(p_.group, mean));
+    const auto validated = or_throw(mean_over_ranks(p_.group, mean)).mean();
+    // Every rank updates its own copy with the same figure.
+    (void)early_.update(validated.value_or(0));
+    return validated;
 }
 
-// The figures of all ranks since the last call. Rank 0 prints them. Times are those of the slowest
-// rank, because the others wait for it.
-void Training::tell_figures() {
-    const double begun = seconds_now();
-    const auto trained = or_throw(mean_over_ranks(p_.group, loss_));
-    double slowest[] = {figures_.communication, figures_.waited, begun - told_at_};
-    or_throw(p_.group.all_reduce_values(slowest, ReduceOp::max));
-    const auto validated = validation();
-    figures_.epoch = loader_->position().epoch;
-    figures_.step = step_;
-    figures_.world = p_.context.world_size;
-    figures_.loss = trained.mean().value_or(0);
-    figures_.validation = validated.mean();
-    figures_.samples = trained.weight();
-    figures_.communication = slowest[0];
-    figures_.waited = slowest[1];
-    figures_.seconds = slowest[2];
-    // Every rank updates its own copy with the same figure. done() reads it.
-    (void)early_.update(validated.mean().value_or(0));
-    if (p_.context.is_first()) {
-        std::printf("%s\n", line_of(figures_).c_str());
-        std::fflush(stdout);
-        add_metrics("train", p_.options.metrics, json_of(figures_));
-    }
-    figures_ = {};
-    loss_ = {};
-    told_at_ = seconds_now();
-    line_clock_.leave_out(told_at_ - begun);
-}
-
-// A line of progress: the mean loss over all ranks since the last line.
-void Training::log_step() {
-    const auto mean = or_throw(mean_over_ranks(p_.group, recent_));
-    recent_ = {};
-    if (!p_.context.is_first()) return;
-    std::printf("step=%lld loss=%.6f samples/s=%.0f", static_cast<long long>(step_),
-                mean.mean().value_or(0), mean.weight() / line_clock_.lap(seconds_now()));
-    if (scaler_)
-        std::printf(" scale=%g skipped=%lld", scaler_->scale(),
-                    static_cast<long long>(scaler_->state().skipped()));
-    std::printf("\n");
-    std::fflush(stdout);
-}
-
-// Tells the launcher the step and the newest snapshot: our own newest, else the one that was
-// loaded.
-void Training::report() {
-    const auto newest = writer_ ? writer_->newest() : SnapshotWriter::Newest{};
-    const bool own = newest.step >= 0;
-    p_.progress.report(step_, own ? newest.step : saved_, own ? newest.duration.count() : -1,
-                       writer_ ? writer_->held().count() : -1);
-}
-
-// For tests and demonstrations of a restart. Only in the first generation, or the job would never
-// end.
-void Training::crash_if_asked() {
-    if (p_.context.generation.value != 0 || step_ != p_.options.crash_at_step ||
-        p_.context.rank.value != p_.options.crash_rank) {
-        return;
-    }
-    // So that it is certain from which snapshot the next generation resumes.
-    if (writer_) (void)writer_->wait();
-    std::fprintf(stderr, "train: rank %d crashes on purpose before step %lld\n",
-                 p_.context.rank.value, static_cast<long long>(step_));
-    // _exit(): no destructor runs, as in a real crash.
-    if (p_.options.crash_exit >= 0) _exit(p_.options.crash_exit);
-    // StopRequest handles SIGTERM; here the signal has to end the process.
-    (void)signal(p_.options.crash_signal, SIG_DFL);
-    (void)raise(p_.options.crash_signal);
+std::string Training::speed(double samples, double seconds) const {
+    std::string text = TrainingRun::speed(samples, seconds);
+    if (!scaler_) return text;
+    char scale[64];
+    std::snprintf(scale, sizeof scale, " scale=%g skipped=%lld", scaler_->scale(),
+                  static_cast<long long>(scaler_->state().skipped()));
+    return text + scale;
 }
 
 std::string Training::result() {

@@ -1,5 +1,5 @@
-// The training of `train`: its loop, its figures and its end. main makes the objects that it uses;
-// they outlive it.
+// The training of `train`: its step, its state and its end. main makes the objects that it uses;
+// they outlive it. training_run.h has the loop.
 //
 // In a step the sampler deals a batch, which a thread has put together before. Backward fills the
 // reducer's buckets, and the reducer averages them over the ranks meanwhile. Then the optimizer
@@ -14,27 +14,20 @@
 #include <string>
 
 #include "examples/dataset.h"
-#include "examples/line_clock.h"
 #include "examples/mlp.h"
 #include "examples/train_options.h"
+#include "examples/training_run.h"
 #include "trainer/gradients/gradient_reducer.h"
 #include "trainer/group/process_group.h"
 #include "trainer/optimizer/sharded_optimizer.h"
 #include "trainer/precision/gradient_scaler.h"
 #include "trainer/precision/master_weights.h"
 #include "trainer/snapshot/load_into.h"
-#include "trainer/snapshot/snapshot_writer.h"
 #include "trainer/training/data_loader.h"
-#include "trainer/training/metrics.h"
-#include "trainer/worker/context.h"
-#include "trainer/worker/progress.h"
-#include "trainer/worker/snapshot_request.h"
-#include "trainer/worker/stop_request.h"
-#include "trainer/worker/store.h"
 
 namespace example {
 
-class Training {
+class Training final : public TrainingRun {
   public:
     // What main hands over.
     struct Parts {
@@ -45,22 +38,34 @@ class Training {
         const Dataset& data;
         Mlp& mlp;
         ddprun::trainer::DistributedSampler sampler;
-        ddprun::trainer::Progress progress;
         ddprun::trainer::StopRequest stop;
-        ddprun::trainer::SnapshotRequest snapshot;
     };
 
-    explicit Training(Parts parts) : p_(std::move(parts)), early_(p_.options.patience) {}
+    explicit Training(Parts parts)
+        : TrainingRun(parts.options, parts.context, parts.store, parts.group,
+                      std::move(parts.stop)),
+          p_(std::move(parts)),
+          early_(p_.options.patience) {}
+
+    ~Training() override { writer_.reset(); }  // it may still read the optimizer's state
 
     // Gives all ranks the same state: that of the newest valid snapshot, else the initial one.
     void begin();
 
-    enum class End { done, stopped };
     // Trains until all steps are done, early stopping ends it, or all ranks have agreed to stop.
     End run();
 
     // "loss=… checksum=…". First verifies that all ranks have the same parameters.
     std::string result();
+
+  protected:
+    ddprun::trainer::SamplerPosition position() const override;
+    std::int64_t left() const override;
+    std::optional<double> validate() override;
+    void save() override;
+    void settle() override;
+    bool ends_early() const override;
+    std::string speed(double samples, double seconds) const override;
 
   private:
     void make_optimizer();
@@ -70,30 +75,15 @@ class Training {
     void step();
     void update(float rate);
     std::vector<ddprun::trainer::Tensor> tensors();
-    bool done() const;
     double rate() const;
-    void save();
-    ddprun::trainer::WeightedMean validation();
-    void tell_figures();
-    void log_step();
-    void report();
-    void crash_if_asked();
 
     Parts p_;
     std::unique_ptr<ddprun::trainer::GradientReducer> reducer_;   // null with --zero=1
     std::unique_ptr<ddprun::trainer::ShardedOptimizer> sharded_;  // null without
     std::unique_ptr<ddprun::trainer::DataLoader> loader_;
-    std::optional<ddprun::trainer::MasterWeights> masters_;    // of 16-bit parameters
-    std::optional<ddprun::trainer::GradientScaler> scaler_;    // with float16
-    std::unique_ptr<ddprun::trainer::SnapshotWriter> writer_;  // null without --snapshot-dir
-    std::int64_t step_ = 0;                                    // steps done
-    std::int64_t saved_ = -1;               // step of the snapshot that was loaded
-    ddprun::trainer::WeightedMean loss_;    // of this rank, since the last figures
-    ddprun::trainer::WeightedMean recent_;  // of this rank, since the last progress line
-    ddprun::trainer::EpochFigures figures_;
+    std::optional<ddprun::trainer::MasterWeights> masters_;  // of 16-bit parameters
+    std::optional<ddprun::trainer::GradientScaler> scaler_;  // with float16
     ddprun::trainer::EarlyStop early_;
-    double told_at_ = 0;    // when the last figures were; seconds, steady clock
-    LineClock line_clock_;  // of the last line
 };
 
 }  // namespace example

@@ -14,6 +14,7 @@
 #include "examples/output_files.h"
 #include "trainer/backend/make_process_group.h"
 #include "trainer/worker/error_file.h"
+#include "trainer/worker/or_throw.h"
 
 using namespace ddprun;
 using namespace ddprun::trainer;
@@ -118,15 +119,12 @@ Result<int> train(const GptOptions& options, StopRequest stop) {
     auto sampler = DistributedSampler::make({start->text.training_windows(), options.seed},
                                             context->rank.value, context->world_size);
     if (!sampler) return sampler.error();
-    GptTraining training({options, *context, **store, **group, start->text, **gpt, *sampler,
-                          Progress::from_environment(), std::move(stop),
-                          SnapshotRequest::from_environment()});
-    if (auto begun = training.begin(); !begun) return begun.error();
-    auto end = training.run();
-    if (!end) return end.error();
+    GptTraining training(
+        {options, *context, **store, **group, start->text, **gpt, *sampler, std::move(stop)});
+    training.begin();
     // 143, as a shell reports a process that SIGTERM ended: work is left.
-    if (*end == GptTraining::End::stopped) return 128 + SIGTERM;
-    if (auto done = training.finish(); !done) return done.error();
+    if (training.run() == GptTraining::End::stopped) return 128 + SIGTERM;
+    training.finish();
     return 0;
 }
 
@@ -141,6 +139,8 @@ int main(int argc, char** argv) {
     try {
         auto code = train(*options, StopRequest::from_environment());
         return code ? *code : failed(code.error());
+    } catch (const Failure& failure) {
+        return failed(failure.error());
     } catch (const std::bad_alloc&) {
         return failed(no_memory(*options));
     }

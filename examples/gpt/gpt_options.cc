@@ -65,44 +65,32 @@ bool set_size(GptOptions& options, const std::string& name) {
 // All options that take a value.
 const std::map<std::string, Setter<GptOptions>>& setters() {
     using O = GptOptions;
-    using ddprun::trainer::Backend;
-    static const std::map<std::string, Backend> kBackends{
-        {"auto", Backend::automatic}, {"gloo", Backend::gloo}, {"nccl", Backend::nccl}};
     static const std::map<std::string, Precision> kPrecisions{{"bf16", Precision::bfloat16},
                                                               {"f32", Precision::float32}};
-    static const std::map<std::string, Setter<GptOptions>> kSetters{
-        {"--size", set_size},
-        {"--layers", number(&O::layers, 1, 1000)},
-        {"--heads", number(&O::heads, 1, 1000)},
-        {"--width", number(&O::width, 1, 1e5)},
-        {"--context", number(&O::context, 1, 1e5)},
-        {"--vocabulary", number(&O::vocabulary, 1, 1e7)},
-        {"--text", text(&O::text)},
-        {"--steps", number(&O::steps, 0, 1e15)},
-        {"--batch", number(&O::batch, 1, 1e5)},
-        {"--accumulate", number(&O::accumulate, 1, 1e6)},
-        {"--lr", number(&O::rate, 0, 1e3)},
-        {"--final-lr", number(&O::final_rate, 0, 1e3)},
-        {"--warm-up", number(&O::warm_up, 0, 1e9)},
-        {"--decay", number(&O::decay, 0, 1e3)},
-        {"--clip", number(&O::clip, 0, 1e9)},
-        {"--bucket-kib", number(&O::bucket_kib, 1, 1e6)},
-        {"--seed", number(&O::seed, 0, 1e15)},
-        {"--init", text(&O::init)},
-        {"--save", text(&O::save)},
-        {"--evaluate", text(&O::evaluate)},
-        {"--sample", number(&O::sample, 0, 1e6)},
-        {"--snapshot-dir", text(&O::snapshot_dir)},
-        {"--snapshot-every", number(&O::snapshot_every, 1, 1e15)},
-        {"--snapshot-keep", number(&O::snapshot_keep, 1, 1e6)},
-        {"--log-every", number(&O::log_every, 1, 1e15)},
-        {"--validate-every", number(&O::validate_every, 0, 1e15)},
-        {"--metrics", text(&O::metrics)},
-        {"--timeout", number(&O::timeout_s, 1, 1e6)},
-        {"--backend", word(&O::backend, kBackends)},
-        {"--precision", word(&O::precision, kPrecisions)},
-        {"--crash-at-step", number(&O::crash_at_step, 0, 1e15)},
-        {"--crash-rank", number(&O::crash_rank, 0, 1e6)}};
+    static const auto kSetters =
+        with_run_options<O>({{"--size", set_size},
+                             {"--layers", number(&O::layers, 1, 1000)},
+                             {"--heads", number(&O::heads, 1, 1000)},
+                             {"--width", number(&O::width, 1, 1e5)},
+                             {"--context", number(&O::context, 1, 1e5)},
+                             {"--vocabulary", number(&O::vocabulary, 1, 1e7)},
+                             {"--text", text(&O::text)},
+                             {"--batch", number(&O::batch, 1, 1e5)},
+                             {"--accumulate", number(&O::accumulate, 1, 1e6)},
+                             {"--lr", number(&O::rate, 0, 1e3)},
+                             {"--final-lr", number(&O::final_rate, 0, 1e3)},
+                             {"--warm-up", number(&O::warm_up, 0, 1e9)},
+                             {"--decay", number(&O::decay, 0, 1e3)},
+                             {"--clip", number(&O::clip, 0, 1e9)},
+                             {"--bucket-kib", number(&O::bucket_kib, 1, 1e6)},
+                             {"--seed", number(&O::seed, 0, 1e15)},
+                             {"--init", text(&O::init)},
+                             {"--save", text(&O::save)},
+                             {"--evaluate", text(&O::evaluate)},
+                             {"--sample", number(&O::sample, 0, 1e6)},
+                             {"--validate-every", number(&O::validate_every, 0, 1e15)},
+                             {"--backend", word(&O::backend, kBackends)},
+                             {"--precision", word(&O::precision, kPrecisions)}});
     return kSetters;
 }
 

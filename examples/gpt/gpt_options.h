@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "examples/gpt/gpt_shape.h"
-#include "trainer/group/process_group.h"
+#include "examples/training_run.h"
 
 namespace example::gpt {
 
@@ -15,12 +15,12 @@ namespace example::gpt {
 enum class Precision { automatic, float32, bfloat16 };
 
 // kGptHelp describes each option. examples/python/gpt.py has those of model and training, too.
-struct GptOptions {
+struct GptOptions : RunOptions {
+    GptOptions() : RunOptions{.program = "gpt", .steps = 200} {}
     std::string size = "character";                     // sets the next five
     int layers = 0, heads = 0, width = 0, context = 0;  // 0: those of `size`
     int vocabulary = 0;  // rows of the embedding; 0: those of `size`, or the text's characters
     std::string text;    // a file; empty: the system's licenses
-    std::int64_t steps = 200;
     int batch = 8;       // windows per rank and backward pass
     int accumulate = 1;  // backward passes per step
     float rate = 2e-3f;
@@ -30,22 +30,10 @@ struct GptOptions {
     float clip = 1;             // greatest norm of all gradients; 0: no clipping
     int bucket_kib = 25 << 10;  // size of a bucket; the first: at most 1 MiB
     std::uint64_t seed = 1;
-    std::string init;          // safetensors file to begin with; empty: first_parameters()
-    std::string save;          // safetensors file for the trained parameters; empty: none
-    std::string evaluate;      // safetensors file: only its validation loss; empty: train
-    int sample = 200;          // characters to print at the end
-    std::string snapshot_dir;  // empty: none
-    std::int64_t snapshot_every = 20;
-    int snapshot_keep = 3;
-    std::int64_t log_every = 10;
-    std::int64_t validate_every = 0;  // steps; 0: after each epoch
-    std::string metrics;              // file for JSON lines; empty: none
-    std::int64_t timeout_s = 300;
-    ddprun::trainer::Backend backend = ddprun::trainer::Backend::automatic;
+    std::string init;      // safetensors file to begin with; empty: first_parameters()
+    std::string evaluate;  // safetensors file: only its validation loss; empty: train
+    int sample = 200;      // characters to print at the end
     Precision precision = Precision::automatic;
-    std::int64_t crash_at_step = -1;  // -1: never
-    int crash_rank = 0;
-    bool help = false;
 };
 
 // `arguments` without the program's name. Accepts `--name value` and `--name=value`. `program`:

@@ -15,7 +15,7 @@
 #include "examples/random.h"
 #include "examples/torch/bfloat16_products.h"
 #include "examples/torch/fused_adamw.h"
-#include "examples/torch/training_run.h"
+#include "examples/torch/module_run.h"
 #include "trainer/torch/data_parallel_module.h"
 #include "trainer/training/schedule.h"
 
@@ -159,7 +159,7 @@ void set_parameters(GptModule& module, const GptShape& shape, std::vector<float>
 // The objects of a training, and its step.
 struct Trainer {
     const GptOptions& options;
-    TrainingRun& run;
+    ModuleRun& run;
     const Text& text;
     GptModule& net;
     const torch::Device device;
@@ -209,15 +209,17 @@ struct Trainer {
         const double most = options.clip > 0 ? options.clip : INFINITY;
         const double norm = torch::nn::utils::clip_grad_norm_(net.parameters(), most);
         // Equal on all ranks, so all of them end here.
-        const std::string where = "the gradients of step " + std::to_string(run.step() + 1);
+        const std::string where = "the gradients of step " + std::to_string(run.steps() + 1);
         if (!std::isfinite(norm))
-            throw ModuleError({ErrorCode::malformed, where + " are not finite; try a lower --lr"});
+            throw Failure({ErrorCode::malformed, where + " are not finite; try a lower --lr"});
         const Schedule schedule{options.rate, 0, static_cast<double>(options.warm_up),
                                 static_cast<double>(options.steps), options.final_rate};
-        const double rate = rate_at(schedule, static_cast<double>(run.step() + 1), 1);
+        const double rate = rate_at(schedule, static_cast<double>(run.steps() + 1), 1);
         for (auto& group : optimizer.param_groups()) group.options().set_lr(rate);
         optimizer.step();
-        run.end_step(sum / rows, rows, model.times());
+        run.count(sum / rows, rows);
+        run.count(model.times());
+        run.end_step();
     }
 
     // Lets the network go on after a line's end.
@@ -244,9 +246,8 @@ struct Trainer {
 };
 
 RunOptions run_options(const GptOptions& o) {
-    RunOptions run{"gpt_torch",     o.steps,         -1,          o.snapshot_dir, o.snapshot_every,
-                   o.snapshot_keep, o.log_every,     o.metrics,   o.save,         o.timeout_s,
-                   o.backend,       o.crash_at_step, o.crash_rank};
+    RunOptions run = o;
+    run.program = "gpt_torch";
     if (o.backend == Backend::automatic)
         run.backend = torch::cuda::is_available() ? Backend::nccl : Backend::gloo;
     return run;
@@ -265,8 +266,8 @@ FusedAdamW optimizer_of(GptModule& net, const GptOptions& options) {
 int train(const GptOptions& options) {
     auto stop = StopRequest::from_environment();
     Start start = make_start(options);
-    TrainingRun run(run_options(options), {start.text.training_windows(), options.seed},
-                    std::move(stop));
+    ModuleRun run(run_options(options), {start.text.training_windows(), options.seed},
+                  std::move(stop));
     const torch::Device device(run.gpu() < 0 ? "cpu" : "cuda:" + std::to_string(run.gpu()));
     auto net = std::make_shared<GptModule>(start.shape);
     set_parameters(*net, start.shape, start.parameters);
@@ -302,7 +303,7 @@ int main(int argc, char** argv) {
         try {
             return options.help ? std::fputs(kGptHelp, stdout) < 0 : train(options);
         } catch (const std::bad_alloc&) {
-            throw ModuleError(no_memory(options));
+            throw Failure(no_memory(options));
         }
     });
 }

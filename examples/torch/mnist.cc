@@ -11,7 +11,7 @@
 #include <cstdio>
 
 #include "examples/torch/digits.h"
-#include "examples/torch/training_run.h"
+#include "examples/torch/module_run.h"
 #include "trainer/torch/data_parallel_module.h"
 #include "trainer/training/agreement.h"
 #include "trainer/training/schedule.h"
@@ -47,27 +47,29 @@ constexpr char kHelp[] = R"(mnist: trains a network on images of digits
 )";
 
 struct MnistOptions : RunOptions {
+    MnistOptions() : RunOptions{.program = "mnist", .backend = Backend::gloo} {}
     std::string data, evaluate;
     std::int64_t samples = 8192, batch = 32;
     double rate = 0.02, warm_up = 0.5, momentum = 0.9;
     std::int64_t reference_batch = 32;
     std::uint64_t seed = 1;
-    bool help = false;
 };
 
 Result<MnistOptions> parse(const std::vector<std::string>& arguments) {
     using O = MnistOptions;
-    std::map<std::string, Setter<O>> table{
-        {"--data", text(&O::data)},
-        {"--samples", number(&O::samples, 1, 1e9)},
-        {"--batch", number(&O::batch, 1, 1e6)},
-        {"--lr", number(&O::rate, 0, 1e3)},
-        {"--reference-batch", number(&O::reference_batch, 0, 1e9)},
-        {"--warm-up", number(&O::warm_up, 0, 1e6)},
-        {"--momentum", number(&O::momentum, 0, 1)},
-        {"--seed", number(&O::seed, 0, 1e15)},
-        {"--evaluate", text(&O::evaluate)}};
-    add_run_options(table);
+    const auto table = with_run_options<O>(
+        {{"--data", text(&O::data)},
+         {"--samples", number(&O::samples, 1, 1e9)},
+         {"--batch", number(&O::batch, 1, 1e6)},
+         {"--lr", number(&O::rate, 0, 1e3)},
+         {"--reference-batch", number(&O::reference_batch, 0, 1e9)},
+         {"--warm-up", number(&O::warm_up, 0, 1e6)},
+         {"--momentum", number(&O::momentum, 0, 1)},
+         {"--seed", number(&O::seed, 0, 1e15)},
+         {"--evaluate", text(&O::evaluate)},
+         {"--save", text(&O::save)},
+         {"--epochs", number(&O::epochs, 0, 1e9)},
+         {"--backend", word(&O::backend, {{"gloo", Backend::gloo}, {"nccl", Backend::nccl}})}});
     auto needs = common_needs<O>();
     needs.push_back({"--samples", [](const O& o) { return o.data.empty(); }, "with --data"});
     add_needs<O>(
@@ -78,7 +80,6 @@ Result<MnistOptions> parse(const std::vector<std::string>& arguments) {
         [](const O& o) { return o.evaluate.empty(); }, "with --evaluate");
     auto options = parse_options(table, arguments, "mnist", needs);
     if (!options) return options;
-    options->program = "mnist";
     if (options->epochs < 0 && options->steps < 0) options->epochs = 3;
     return options;
 }
@@ -161,7 +162,7 @@ Digits digits_of(const MnistOptions& options, bool training) {
 }
 
 // The line at the end: what all workers found on all test images.
-std::string result_line(TrainingRun& run, Network& net, const Data& test) {
+std::string result_line(ModuleRun& run, Network& net, const Data& test) {
     const Score mine = score(net, test, run.rank(), run.world());
     char line[96];
     std::snprintf(line, sizeof line, "validation=%.9g accuracy=%.4f",
@@ -178,7 +179,7 @@ int train(const MnistOptions& options) {
     const std::int64_t count = digits.size();
     const std::string contents = checksum_of(std::as_bytes(std::span(digits.images))) +
                                  checksum_of(std::as_bytes(std::span(digits.labels)));
-    TrainingRun run(options, {count, options.seed}, std::move(stop));
+    ModuleRun run(options, {count, options.seed}, std::move(stop));
     const torch::Device device(run.gpu() < 0 ? "cpu" : "cuda:" + std::to_string(run.gpu()));
     const Data data(std::move(digits), device), test(std::move(others), device);
     torch::manual_seed(options.seed);
@@ -207,7 +208,9 @@ int train(const MnistOptions& options) {
         const auto loss = torch::nn::functional::cross_entropy(model.forward(images), labels);
         loss.backward();
         optimizer.step();
-        run.end_step(loss.item<double>(), static_cast<double>(samples.size()), model.times());
+        run.count(loss.item<double>(), static_cast<double>(samples.size()));
+        run.count(model.times());
+        run.end_step();
     }
     if (run.rank() == 0 && !options.save.empty() && !run.stopped()) save_file(options.save, *net);
     return run.finish(run.stopped() ? "" : result_line(run, *net, test));

@@ -30,12 +30,13 @@ RAW, LIBTORCH = "C++", "C++ with libtorch"
 ALONE, STEPS = "libtorch alone", "a step and a half"  # limits of the two above (goals.py)
 # What each subject runs: a program of build/bin, or a script; and what of examples/ a reader has to read for it.
 COMMON = ["option_table.h", "needs.h", "line_clock.h", "output_files.h", "random.h"]
-RUN = ["torch/training_run.*", *COMMON]
+RUN = ["training_run.*", "torch/module_run.*", *COMMON]
 GPT_TORCH = ["torch/gpt_torch.cc", "torch/bfloat16_products.h", "torch/fused_adamw.h", "gpt/gpt_options.*",
              "gpt/gpt_shape.*", "gpt/model_file.*", "gpt/sample_text.*", "gpt/text.*", "gpt/gpt_model.h",
              "gpt/kernels.h", "gpt/adam_step.h", *RUN]
 PROGRAMS = {
-    "gpt": {RAW: ("gpt", ["gpt/*.cc", "gpt/*.h", "gpt/*.cu", "gpt/*.cuh", "cublas_library.*", *COMMON]),
+    "gpt": {RAW: ("gpt", ["gpt/*.cc", "gpt/*.h", "gpt/*.cu", "gpt/*.cuh", "cublas_library.*", "training_run.*",
+                          *COMMON]),
             LIBTORCH: ("gpt_torch", GPT_TORCH),
             TORCHRUN: ("gpt.py", ["python/gpt.py", "python/gpt_model.py"])},
     "mnist": {LIBTORCH: ("mnist", ["torch/mnist.cc", "torch/digits.*", *RUN]),

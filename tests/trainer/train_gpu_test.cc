@@ -76,8 +76,7 @@ int trains(const Context& context, const std::string& folder, unsigned seed) {
     auto sampler = DistributedSampler::make({64, 1}, context.rank.value, context.world_size);
     {
         example::Training training({options, context, *me.store, *me.group, data, mlp, *sampler,
-                                    Progress::from_environment(), StopRequest::from_environment(),
-                                    SnapshotRequest::from_environment()});
+                                    StopRequest::from_environment()});
         training.begin();
         if (training.run() != example::Training::End::done) return 1;
         training.result();
