@@ -16,8 +16,15 @@ expect_loss() {
 # Workers, script, exit code, restarts, options…
 train() {
     local workers=$1 script=$2 expected=$3 restarts=$4; shift 4
-    run 120 --standalone --no-label --python="$python" --nproc-per-node="$workers" --max-restarts="$restarts" \
-        "$root/examples/python/$script.py" --snapshots "$work/$script" --snapshot-every 3 --steps 12 "$@"
+    rm -rf "$work/before"
+    [[ ! -d $work/$script ]] || cp -r "$work/$script" "$work/before"
+    for _ in 1 2 3; do
+        run 120 --standalone --no-label --python="$python" --nproc-per-node="$workers" --max-restarts="$restarts" \
+            "$root/examples/python/$script.py" --snapshots "$work/$script" --snapshot-every 3 --steps 12 "$@"
+        aborted_at_exit "$work/run.err" || break
+        rm -rf "${work:?}/$script"
+        [[ ! -d $work/before ]] || cp -r "$work/before" "$work/$script"
+    done
     expect_code "$expected"
 }
 # Continues with another number of workers from a step: workers, script, step.
