@@ -76,7 +76,7 @@ submit() {
 }
 # Whether all eight workers of a generation have begun: generation.
 runs() { [[ $(find "$at" -name "run.$1.*" | wc -l) == 8 ]]; }
-expect_run() { wait_until 30 runs "$1" || fail "generation $1 of job $job does not run"; }
+expect_run() { wait_until 60 runs "$1" || fail "generation $1 of job $job does not run"; }
 # Whether all eight workers of a generation were asked to stop: generation.
 all_told() { [[ $(find "$at" -name "told.$1.*" | wc -l) == 8 ]]; }
 # Whether the job is in one of these states: states, with | between them.
