@@ -196,8 +196,9 @@ Result<Plan> make_plan(const Options& options, const std::optional<Allocation>& 
     if (auto error = plan_shares(plan, options, allocation, host)) return *error;
     if (auto error = plan_address(plan, options, host)) return *error;
     if (auto error = plan_ledger(plan, options, allocation, host)) return *error;
-    // The job keeps its id when it is requeued, also where its ledger is not kept.
-    if (allocation) plan.workers.run = ledger_name(plan, allocation);
+    // The job keeps its id when it is requeued, also where its ledger is not kept. Where nodes meet
+    // across steps, one that the batch script starts does not know the job, so none uses it.
+    if (allocation && !plan.limits.order.empty()) plan.workers.run = ledger_name(plan, allocation);
     plan.identity = {options.identity.value_or(rendezvous::IdentityMode::automatic),
                      options.secret_file.value_or("")};
     // On a cluster any user may reach a node's port. There MUNGE or the ledger's folder nearly

@@ -182,6 +182,19 @@ TEST(PlanMeeting, AStepThatIsOnlyAPart) {
                     ->limits.order.size());
 }
 
+// The key of a run is made of a name that all its nodes know. A node that the batch script starts
+// knows neither job nor step, so where nodes meet across steps all take the leader's number.
+TEST(PlanMeeting, AllNodesOfARunHaveOneKey) {
+    const std::vector<std::string> options{"--nnodes=3", "--rdzv-endpoint=n0:29500", "--rdzv-id=x"};
+    EXPECT_EQ(meeting_plan(options, std::nullopt)->workers.run, "");
+    EXPECT_EQ(meeting_plan(options, meeting_step(2, 1))->workers.run, "");
+    EXPECT_EQ(meeting_plan(options, meeting_step(1, 0))->workers.run, "");
+    // A step that is the whole run keeps its key when it is requeued.
+    EXPECT_EQ(meeting_plan({}, meeting_step(3, 0))->workers.run, "lab.8812.0");
+    EXPECT_EQ(meeting_plan({}, meeting_step(3, 2))->workers.run, "lab.8812.0");
+    EXPECT_EQ(meeting_plan({}, meeting_step(1, 0))->workers.run, "lab.8812.0");
+}
+
 // An endpoint that may be nobody's. A name that no host has is one for certain.
 TEST(PlanMeeting, AnEndpointThatIsNobodys) {
     const std::vector<std::string> options{"--rdzv-endpoint=10.9.9.9:29500"};
