@@ -32,7 +32,8 @@ keys=$(grep -h '^DDPRUN_RUN_KEY=' "$work"/env.0.*)
 
 say "variables of an outer launcher change nothing"
 RANK=7 WORLD_SIZE=9 LOCAL_RANK=3 MASTER_ADDR=elsewhere MASTER_PORT=1 GROUP_RANK=5 ROLE_RANK=4 NNODES=3 NODE_RANK=2 \
-    TORCHELASTIC_RUN_ID=old TORCHELASTIC_RESTART_COUNT=8 DDPRUN_RUN_KEY="${keys##*=}" run 20 --nproc-per-node=2 bash -c "$show" "$work"
+    TORCHELASTIC_RUN_ID=old TORCHELASTIC_RESTART_COUNT=8 DDPRUN_RUN_KEY="${keys##*=}" \
+        run 20 --nproc-per-node=2 bash -c "$show" "$work"
 expect_code 0
 [[ "$(value 0 1 RANK)/$(value 0 1 WORLD_SIZE) $(value 0 1 LOCAL_RANK) $(value 0 1 GROUP_RANK)" == "1/2 1 0" &&
     $(value 0 1 MASTER_ADDR) == 127.0.0.1 ]] || fail "the noise came through"
@@ -148,6 +149,7 @@ for user in "" /opt/other; do
     DDPRUN_TEST_MARK=$mark PATH=$work/wrapper:$PATH XDG_CACHE_HOME=$work/cache PYTHONPATH=$user timeout 40 \
         "$python" "$work/odd.py" "$ddprun" --standalone --no-label --nproc-per-node=2 --max-restarts=1 --crash-loop=0 \
         --warm=always "$work/worker.py" "$python" >"$work/run.out" 2>"$work/run.err" </dev/null || fail "no success"
-    (($(grep -cx "path $work/lib${user:+:$user} child 0" "$work/run.out") == 4)) || fail "PYTHONPATH: $(<"$work/run.out")"
+    (($(grep -cx "path $work/lib${user:+:$user} child 0" "$work/run.out") == 4)) ||
+        fail "PYTHONPATH: $(<"$work/run.out")"
 done
 expect_nothing_left

@@ -25,9 +25,13 @@ runs() { [[ -e $at/run ]]; }
 expect_run() { wait_until 30 runs || fail "job $job does not run: $(login squeue)"; }
 restarts() { login scontrol show job -o "$1" | grep -o 'Restarts=[0-9]*' | cut -d= -f2; }
 is_requeued() { [[ $(restarts "$1") == 1 ]]; }
-expect_requeued() { wait_until "${2:-20}" is_requeued "$1" || fail "$1 is not requeued: $(login scontrol show job -o "$1")"; }
+expect_requeued() {
+    wait_until "${2:-20}" is_requeued "$1" || fail "$1 is not requeued: $(login scontrol show job -o "$1")"
+}
 # Slurm counts the requeue a moment before ddprun has its answer.
-expect_requeue_told() { wait_until 10 grep -qs "job $1 is requeued" "$at.err" || fail "no word of the requeue: $(cat "$at.err")"; }
+expect_requeue_told() {
+    wait_until 10 grep -qs "job $1 is requeued" "$at.err" || fail "no word of the requeue: $(cat "$at.err")"
+}
 told() { grep -qs "\"reason\":\"$1\"" "$at/told"; }
 
 # Slurm's limits are whole minutes, so these two wait beside each other.

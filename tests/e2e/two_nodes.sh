@@ -151,8 +151,9 @@ if ((EUID == 0)) && unshare --net --mount true 2>/dev/null; then
 ip link set lo up && ip -6 addr add fd77::5/64 dev lo nodad && hostname six && mount --bind "$1/hosts" /etc/hosts || exit 9
 show() { echo "$WORLD_SIZE at $MASTER_ADDR"; }; export -f show
 for endpoint in '[::1]:29811' localhost:29812 '[fd77::5]:29813'; do
-    "$2" --nnodes=2 --rdzv-id=six --rdzv-backend=c10d --rdzv-endpoint="$endpoint" --join-timeout=15 --no-label bash -c show &
-    "$2" --nnodes=2 --rdzv-id=six --rdzv-backend=c10d --rdzv-endpoint="$endpoint" --join-timeout=15 --no-label bash -c show || exit
+    one=("$2" --nnodes=2 --rdzv-id=six --rdzv-backend=c10d --rdzv-endpoint="$endpoint" --join-timeout=15 --no-label)
+    "${one[@]}" bash -c show &
+    "${one[@]}" bash -c show || exit
     wait $! || exit
 done
 "$2" --nnodes=1 --node-rank=0 --master-addr=fd77::5 --master-port=29814 --no-label bash -c show
