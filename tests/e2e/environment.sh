@@ -152,4 +152,15 @@ for user in "" /opt/other; do
     (($(grep -cx "path $work/lib${user:+:$user} child 0" "$work/run.out") == 4)) ||
         fail "PYTHONPATH: $(<"$work/run.out")"
 done
+
+say "a .pth file that takes PYTHONPATH away"
+site=$(PYTHONUSERBASE=$work/base /usr/bin/python3 -m site --user-site)
+mkdir -p "$site"
+echo 'import os; os.environ.pop("PYTHONPATH", None)' >"$site/first.pth"
+echo 'import os; print("PYTHONPATH" in os.environ)' >"$work/worker.py"
+PYTHONUSERBASE=$work/base PYTHONPATH=/opt/other run 40 --standalone --no-label --nproc-per-node=1 --warm=always \
+    --python=/usr/bin/python3 "$work/worker.py"
+expect_code 0
+[[ $(<"$work/run.out") == False ]] || fail "it is there again"
+expect_not_in "$work/run.err" 'sitecustomize;'
 expect_nothing_left

@@ -98,10 +98,13 @@ def _record(imports, recorder, frameworks):
         sys.modules.pop(name, None)
 
 
-# Only our own entry: a wrapper of the interpreter may have put others before it. An empty variable
-# means nothing, but it was there.
+# Only our own entry: a wrapper of the interpreter may have put others before it, and a .pth file may
+# have taken the variable away. An empty variable means nothing, but it was there.
 def _leave_python_path(was_set):
-    rest = [each for each in _take("PYTHONPATH").split(os.pathsep) if each != _HERE]
+    path = _take("PYTHONPATH")
+    if path is None:
+        return
+    rest = [each for each in path.split(os.pathsep) if each != _HERE]
     if rest or was_set:
         os.environ["PYTHONPATH"] = os.pathsep.join(rest)
 
