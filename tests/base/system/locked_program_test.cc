@@ -13,11 +13,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "base/system/small_file.h"
 #include "base/system/unique_fd.h"
 
 using namespace ddprun;
@@ -26,19 +27,25 @@ namespace {
 
 // A line of /proc/self/status, in bytes.
 std::size_t status(const std::string& name) {
-    const std::string text = read_small_file("/proc/self/status");
-    const std::size_t at = text.find(name + ":");
-    return at == text.npos ? 0 : std::stoul(text.substr(at + name.size() + 1)) * 1024;
+    std::ifstream lines("/proc/self/status");
+    for (std::string line; std::getline(lines, line);)
+        if (line.starts_with(name + ":")) return std::stoul(line.substr(name.size() + 1)) * 1024;
+    return 0;
 }
 
-// Without the capability that root has, the limit counts.
+// Without the capability that root has, the limit counts. A machine's own limit can't be raised
+// everywhere (8 MiB is usual): so this program has little beside what it tries, from no room but
+// `system`.
 bool limit_to(std::size_t bytes) {
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct data[2]{};
     if (::syscall(SYS_capget, &header, data) != 0) return false;
     data[0].effective &= ~(1U << CAP_IPC_LOCK);
     const rlimit limit{bytes, bytes};
-    return ::syscall(SYS_capset, &header, data) == 0 && ::setrlimit(RLIMIT_MEMLOCK, &limit) == 0;
+    if (::syscall(SYS_capset, &header, data) == 0 && ::setrlimit(RLIMIT_MEMLOCK, &limit) == 0)
+        return true;
+    std::fprintf(stderr, "RLIMIT_MEMLOCK can't be set to %zu KiB here: %m\n", bytes / 1024);
+    return false;
 }
 
 // The exit code of a child that does this: 0 if it returns true.
