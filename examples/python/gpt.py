@@ -202,16 +202,16 @@ class Training:
         return self.mean(sums)
 
     def mean(self, sums):
-        sums = sums.to(self.device)
-        dist.all_reduce(sums)
-        return (sums[0] / sums[1]).item()
+        self.summed = sums.to(self.device)
+        dist.all_reduce(self.summed)
+        return (self.summed[0] / self.summed[1]).item()
 
     def run(self):
         o, sums, begun = self.options, torch.zeros(2, dtype=torch.float64), time.monotonic()
         told = os.environ.get("DDPRUN_PROGRESS_FD")
         progress = os.fdopen(int(told), "w", 1) if told else None
         stop_file, snapshot_file = os.environ.get("DDPRUN_STOP_FILE", ""), os.environ.get("DDPRUN_SNAPSHOT_FILE", "")
-        asked = torch.zeros(2, device=self.device)  # whether any rank is to stop, or to write a snapshot
+        asked = self.asked = torch.zeros(2, device=self.device)  # whether any rank is to stop, or to write a snapshot
         while self.step < o.steps and not asked[0]:
             crashes = self.rank == o.crash_rank and self.step == o.crash_at_step
             if crashes and os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0":
@@ -274,6 +274,7 @@ def main():
     if not stopped:
         training.finish()
     dist.barrier()  # no rank destroys the group while another still uses it
+    # `training` still has the tensors that were reduced last: else PyTorch 1.13 can deadlock here (cnn.py says why).
     dist.destroy_process_group()
     sys.exit(128 + signal.SIGTERM if stopped else 0)
 

@@ -234,7 +234,7 @@ class Training:
             sums += torch.tensor([cross_entropy(answers, labels).item() * len(which),
                                   (answers.argmax(1) == labels).sum().item(), len(which)], dtype=torch.float64)
         self.model.train()
-        sums = sums.to(self.device)
+        self.summed = sums = sums.to(self.device)
         dist.all_reduce(sums)
         return finite((sums[0] / sums[2]).item(), "validation", self.step), (sums[1] / sums[2]).item()
 
@@ -243,7 +243,7 @@ class Training:
         told = os.environ.get("DDPRUN_PROGRESS_FD")
         progress = os.fdopen(int(told), "w", 1) if told else None
         stop_file, snapshot_file = os.environ.get("DDPRUN_STOP_FILE", ""), os.environ.get("DDPRUN_SNAPSHOT_FILE", "")
-        asked = torch.zeros(2, device=self.device)  # whether any rank is to stop, or to write a snapshot
+        asked = self.asked = torch.zeros(2, device=self.device)  # whether any rank is to stop, or to write a snapshot
         while not asked[0]:
             if self.consumed == len(self.labels):
                 self.epoch, self.consumed = self.epoch + 1, 0
@@ -254,7 +254,7 @@ class Training:
                 os.kill(os.getpid(), signal.SIGKILL)
             sums += torch.tensor(self.take_step(), dtype=torch.float64)
             if self.step % o.log_every == 0 or self.step == o.steps:
-                sums = sums.to(self.device)
+                self.summed = sums = sums.to(self.device)
                 dist.all_reduce(sums)
                 loss = finite((sums[0] / sums[1]).item(), "loss", self.step)
                 if self.rank == 0:
@@ -294,6 +294,7 @@ def main():
                 save_file(options.save, training.model)
             print(f"validation={loss:.9g} accuracy={right:.4f}", flush=True)
     dist.barrier()  # no rank destroys the group while another still uses it
+    # `training` still has the tensors that were reduced last: else PyTorch 1.13 can deadlock here (cnn.py says why).
     dist.destroy_process_group()
     sys.exit(128 + signal.SIGTERM if stopped else 0)
 
