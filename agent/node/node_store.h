@@ -17,7 +17,7 @@
 #include "agent/node/owner_calls.h"
 #include "base/log.h"
 #include "rendezvous/model/node_place.h"
-#include "rendezvous/store/store_thread.h"
+#include "store/server/store_thread.h"
 
 namespace ddprun::agent {
 

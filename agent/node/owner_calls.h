@@ -27,7 +27,7 @@
 #include "base/log.h"
 #include "rendezvous/link/client.h"
 #include "rendezvous/model/node_place.h"
-#include "rendezvous/store/door/door.h"
+#include "store/door/door.h"
 
 namespace ddprun::agent {
 

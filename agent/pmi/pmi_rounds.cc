@@ -10,8 +10,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <optional>
 
+#include "agent/pmi/async_client.h"
 #include "base/count_text.h"
-#include "rendezvous/store/async_client.h"
 
 namespace ddprun::agent::pmi {
 namespace {

@@ -11,7 +11,7 @@
 #include "launcher/check/check_reach.h"
 #include "launcher/check/check_report.h"
 #include "launcher/plan/check_plan.h"
-#include "rendezvous/store/client.h"
+#include "store/client/client.h"
 
 namespace ddprun::launcher {
 namespace {

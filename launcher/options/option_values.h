@@ -19,8 +19,8 @@
 #include "base/time.h"
 #include "rendezvous/model/identity_mode.h"
 #include "rendezvous/model/model.h"
-#include "rendezvous/store/door/network.h"
 #include "slurm/worker_variables.h"
+#include "store/door/network.h"
 
 namespace ddprun::launcher {
 

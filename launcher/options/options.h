@@ -29,8 +29,8 @@
 #include "launcher/options/option_values.h"
 #include "launcher/options/rdzv_conf.h"
 #include "rendezvous/ledger_format/ledger_place.h"
-#include "rendezvous/store/limits.h"
 #include "slurm/worker_variables.h"
+#include "store/protocol/limits.h"
 
 namespace ddprun::launcher {
 

@@ -15,8 +15,8 @@
 #include "rendezvous/ledger_format/ledger_place.h"
 #include "rendezvous/model/identity_mode.h"
 #include "rendezvous/model/model.h"
-#include "rendezvous/store/door/network.h"
-#include "rendezvous/store/limits.h"
+#include "store/door/network.h"
+#include "store/protocol/limits.h"
 
 namespace ddprun::launcher {
 

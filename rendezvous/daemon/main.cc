@@ -31,7 +31,7 @@
 #include "rendezvous/daemon/jobs.h"
 #include "rendezvous/ledger/etcd_files.h"
 #include "rendezvous/secret/secret.h"
-#include "rendezvous/store/server.h"
+#include "store/server/server.h"
 
 namespace ddprun::rendezvous {
 namespace {

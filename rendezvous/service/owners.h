@@ -3,7 +3,7 @@
 #pragma once
 
 #include "rendezvous/model/messages.h"
-#include "rendezvous/store/door/socket_user.h"
+#include "store/door/socket_user.h"
 
 namespace ddprun::rendezvous {
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """init_process_group('gloo') of a job on two hosts: what it costs that the workers' store asks who has each connection
-open (rendezvous/store/door). Two network namespaces with a cable between them; RANKS (default 4) workers on each.
+open (store/door). Two network namespaces with a cable between them; RANKS (default 4) workers on each.
 
   ddprun        as it is: the store asks the other host
   ddprun any    --store-allow=any: it asks nobody

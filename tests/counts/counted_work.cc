@@ -13,9 +13,9 @@
 
 #include "examples/mlp_loops.h"
 #include "launcher/options/options.h"
-#include "rendezvous/store/protocol.h"
 #include "rendezvous/wire/wire.h"
 #include "slurm/hostlist.h"
+#include "store/protocol/protocol.h"
 #include "tests/rendezvous/examples.h"
 
 namespace {

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/rendezvous/store/loopback.h"
+#include "tests/store/loopback.h"
 #include "tests/support/limits.h"
 
 namespace {

@@ -6,7 +6,7 @@
 // size of the pieces.
 #include <cstdlib>
 
-#include "rendezvous/store/protocol.h"
+#include "store/protocol/protocol.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Fuzz target: the store's decoder and its key-value machine together, under any bytes from three
-// connections. Every answer must be that of the naive store (tests/rendezvous/store/naive_store.h).
+// connections. Every answer must be that of the naive store (tests/store/naive_store.h).
 // When all is closed and taken out, the counted memory must be zero again: memory that stays
 // counted would make a long job refuse requests.
 //
@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "tests/rendezvous/store/side_by_side.h"
+#include "tests/store/side_by_side.h"
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include <iterator>
 #include <stdexcept>
 
-#include "rendezvous/store/store_thread.h"
+#include "store/server/store_thread.h"
 
 namespace ddprun::trainer::test {
 

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "rendezvous/store/client.h"
+#include "store/client/client.h"
 
 namespace ddprun::trainer {
 namespace {

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "rendezvous/store/store_thread.h"
+#include "store/server/store_thread.h"
 #include "tests/trainer/group_rank.h"
 
 namespace ddprun::trainer {

@@ -12,8 +12,8 @@
 
 #include <random>
 
-#include "rendezvous/store/client.h"
-#include "rendezvous/store/store_thread.h"
+#include "store/client/client.h"
+#include "store/server/store_thread.h"
 #include "tests/trainer/group_rank.h"
 #include "tests/trainer/snapshot/state.h"
 
