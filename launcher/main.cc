@@ -11,7 +11,6 @@
 
 #include "agent/host/hardware.h"
 #include "agent/host/topology.h"
-#include "agent/keeper/keeper.h"
 #include "agent/output/attempt_folder.h"
 #include "base/exit_code.h"
 #include "base/hexadecimal.h"
@@ -25,6 +24,7 @@
 #include "base/system/print_text.h"
 #include "base/system/random_bytes.h"
 #include "base/system/standard_streams.h"
+#include "keeper/keeper.h"
 #include "launcher/check/check_node.h"
 #include "launcher/dry_run/dry_run_json.h"
 #include "launcher/dry_run/dry_run_text.h"

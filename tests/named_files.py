@@ -7,7 +7,7 @@
 - In a header, a comment that begins with "NAME.cc: " stands above declarations: each of these functions is defined in
   NAME.cc, of the same folder, or in the class itself.
 - "Where:" of a page names a unit and, in parentheses, what it holds: `lease` (`Lease::confirm`). A unit is NAME.h with
-  NAME.cc, of the agent or of the rendezvous if the page says so. The same for a path: `a/b.h` (`kHold`).
+  NAME.cc, in agent/ or in rendezvous/ if the page says so. The same for a path: `a/b.h` (`kHold`).
 """
 import os
 import re
@@ -77,7 +77,7 @@ def misplaced_functions(files):
 def misplaced_words(files):
     units = {}
     for path in files:
-        if path.endswith((".h", ".cc")) and path.startswith(("agent/", "rendezvous/")):
+        if path.endswith((".h", ".cc")) and not path.startswith(("tests/", "trainer/", "examples/")):
             units.setdefault(os.path.splitext(os.path.basename(path))[0], []).append(path)
     for page in files:
         if not page.endswith(".md"):

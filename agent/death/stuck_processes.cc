@@ -1,8 +1,8 @@
 // Collects the living descendants of the keeper from /proc.
 #include "agent/death/stuck_processes.h"
 
-#include "agent/keeper/descendants.h"
 #include "base/system/small_file.h"
+#include "keeper/killing/descendants.h"
 
 namespace ddprun::agent {
 

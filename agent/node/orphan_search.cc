@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "agent/keeper/orphans.h"
 #include "base/system/remove_folder.h"
+#include "keeper/killing/orphans.h"
 
 namespace ddprun::agent {
 namespace {

@@ -8,7 +8,6 @@
 #include <csignal>
 
 #include "agent/death/stuck_processes.h"
-#include "agent/keeper/orphans.h"
 #include "agent/node/operator_answers.h"
 #include "agent/node/warm_job.h"
 #include "agent/output/attempt_names.h"
@@ -17,6 +16,7 @@
 #include "base/overload.h"
 #include "base/system/boot_clock.h"
 #include "base/system/own_proc.h"
+#include "keeper/killing/orphans.h"
 #include "rendezvous/wire/wire.h"
 
 namespace ddprun::agent {

@@ -13,7 +13,6 @@
 #include <functional>
 #include <memory>
 
-#include "agent/keeper/left_sockets.h"
 #include "agent/machine/machine.h"
 #include "agent/node/link.h"
 #include "agent/node/node_store.h"
@@ -27,6 +26,7 @@
 #include "agent/workers/worker_timers.h"
 #include "base/system/resident_memory.h"
 #include "base/system/unique_fd.h"
+#include "keeper/killing/left_sockets.h"
 
 namespace ddprun::agent {
 

@@ -11,8 +11,8 @@
 #include <deque>
 #include <utility>
 
-#include "agent/keeper/keeper_protocol.h"
 #include "base/system/memory_file.h"
+#include "keeper/between/keeper_protocol.h"
 
 namespace ddprun::agent::warm {
 

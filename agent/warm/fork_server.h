@@ -23,9 +23,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/keeper/keeper.h"
 #include "agent/warm/channel.h"
 #include "agent/warm/python_command.h"
+#include "keeper/keeper.h"
 
 namespace ddprun::agent::warm {
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "agent/keeper/worker_start.h"
 #include "base/system/unique_fd.h"
+#include "keeper/between/worker_start.h"
 
 namespace ddprun::agent::warm {
 

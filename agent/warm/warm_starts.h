@@ -24,12 +24,12 @@
 #include <string>
 #include <vector>
 
-#include "agent/keeper/keeper.h"
 #include "agent/warm/fork_server.h"
 #include "agent/warm/held_start.h"
 #include "agent/warm/warm_policy.h"
 #include "agent/warm/worker_records.h"
 #include "base/loop/file_thread.h"
+#include "keeper/keeper.h"
 
 namespace ddprun::agent::warm {
 

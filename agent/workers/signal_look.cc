@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <string>
 
-#include "agent/keeper/descendants.h"
 #include "agent/stacks/kernel_stack.h"
 #include "base/system/small_file.h"
+#include "keeper/killing/descendants.h"
 
 namespace ddprun::agent {
 namespace {

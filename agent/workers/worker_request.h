@@ -2,8 +2,8 @@
 // line, the CPUs, the standard input. Thread: any.
 #pragma once
 
-#include "agent/keeper/worker_start.h"
 #include "agent/workers/worker_plan.h"
+#include "keeper/between/worker_start.h"
 
 namespace ddprun::agent {
 

@@ -16,7 +16,6 @@
 
 #include "agent/death/death_witness.h"
 #include "agent/death/error_file.h"
-#include "agent/keeper/keeper.h"
 #include "agent/machine/events.h"
 #include "agent/output/attempt_folder.h"
 #include "agent/output/generation_output.h"
@@ -26,6 +25,7 @@
 #include "agent/workers/request_files.h"
 #include "agent/workers/worker_plan.h"
 #include "base/loop/turn_budget.h"
+#include "keeper/keeper.h"
 
 namespace ddprun::agent {
 

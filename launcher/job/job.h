@@ -5,7 +5,7 @@
 // Thread: the caller's, which becomes the loop's. Blocks until the job has ended on this node.
 #pragma once
 
-#include "agent/keeper/keeper.h"
+#include "keeper/keeper.h"
 #include "launcher/plan/job_input.h"
 #include "rendezvous/model/model.h"
 

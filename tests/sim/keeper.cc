@@ -6,7 +6,7 @@
 #include <csignal>
 #include <utility>
 
-#include "agent/keeper/keeper_deadline.h"
+#include "keeper/process/keeper_deadline.h"
 #include "rendezvous/model/durations.h"
 #include "tests/sim/world.h"
 

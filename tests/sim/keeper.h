@@ -1,6 +1,6 @@
 // The keeper of one ddprun and the workers below it, as the world models them. It starts workers on
 // request, kills them at the deadline, kills a ddprun that stays frozen after it, and says Gone
-// when ddprun has died and nothing is left. The real one is agent/keeper; this model has the same
+// when ddprun has died and nothing is left. The real one is keeper/; this model has the same
 // promises and random delays: a kill takes 0 to 0.04 lease.
 //
 // Owned by its Process. The workers themselves lie on the Host, because they outlive the keeper's

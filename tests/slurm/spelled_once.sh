@@ -7,13 +7,13 @@
 set -euo pipefail
 
 # Who may know the variables. A new place is fine if it compares ids, or makes names from them, and tells Slurm nothing.
-knows='^(slurm/(job_id|allocation|worker_variables)\.cc|agent/keeper/orphans\.cc|launcher/in_slurm/srun_here\.cc|launcher/ctl/(ask_job|ctl_commands|ctl_text)\.cc)$'
+knows='^(slurm/(job_id|allocation|worker_variables)\.cc|keeper/killing/orphans\.cc|launcher/in_slurm/srun_here\.cc|launcher/ctl/(ask_job|ctl_commands|ctl_text)\.cc)$'
 
 # Prints what is wrong in a folder.
 look_at() {
     cd "$1"
     local sources texts
-    mapfile -t sources < <(find agent base launcher rendezvous slurm trainer -name '*.cc' -o -name '*.h' 2>/dev/null | sort)
+    mapfile -t sources < <(find . \( -path './build*' -o -path ./tests \) -prune -o \( -name '*.cc' -o -name '*.h' \) -print | sed 's|^\./||' | sort)
     mapfile -t texts < <(find . -path './build*' -prune -o -path './tests/slurm/spelled_once.sh' -prune -o -type f \
         \( -name '*.md' -o -name '*.sbatch' -o -name '*.sh' -o -name '*.py' \) -print | sort)
     perl -0777 -ne '
@@ -27,7 +27,7 @@ look_at() {
             print "$ARGV: $next is told to Slurm, and is no JobId::spelled()\n";
         }
         while (/slurm_job_id = ([^;,]*)[;,]/g) {
-            print "$ARGV: slurm_job_id = $1\n" unless $1 =~ /spelled\(\)$|slurm_job_id$/ or $ARGV =~ m{^agent/keeper/};
+            print "$ARGV: slurm_job_id = $1\n" unless $1 =~ /spelled\(\)$|slurm_job_id$/ or $ARGV =~ m{^keeper/};
         }' "${sources[@]}" /dev/null
     grep -lE '^[^/]*"SLURM_(JOB_?ID|ARRAY_[A-Z_]*)"' "${sources[@]}" /dev/null | grep -vE "$knows" |
         sed 's/$/: knows the variables of the job/' || true

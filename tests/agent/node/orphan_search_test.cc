@@ -9,9 +9,9 @@
 #include <memory>
 #include <thread>
 
-#include "agent/keeper/orphans.h"
-#include "tests/agent/keeper/sleeper.h"
+#include "keeper/killing/orphans.h"
 #include "tests/agent/output/output_rig.h"
+#include "tests/keeper/sleeper.h"
 
 using namespace ddprun;
 using namespace ddprun::agent;
