@@ -5,7 +5,7 @@
 // The worker tells the address once, as `ddprun_calls=ADDRESS pid=PID` (decimal) on its progress
 // descriptor (trainer/group/call_teller.h). A reader may see a call that is just changing. It
 // trusts nothing: the other process may be another version, or hostile
-// (agent/standstill/call_reader.h).
+// (diagnosis/standstill/call_reader.h).
 //
 // Thread: each group's entry belongs to the thread that carries out its calls. Any process reads.
 #pragma once

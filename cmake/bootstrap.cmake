@@ -1,6 +1,6 @@
-# Makes the Python files of the fork server (agent/warm/bootstrap) a part of the program.
+# Makes the Python files of the fork server (warm/bootstrap) a part of the program.
 function(ddprun_embed_bootstrap target)
-  set(folder ${CMAKE_SOURCE_DIR}/agent/warm/bootstrap)
+  set(folder ${CMAKE_SOURCE_DIR}/warm/bootstrap)
   set(module ${CMAKE_SOURCE_DIR}/packaging/python/ddprun)
   set(DDPRUN_BOOTSTRAP "")
   # The module of the wheel, for scripts where that is not installed (_ddprun_frameworks.py).
@@ -17,6 +17,6 @@ function(ddprun_embed_bootstrap target)
     string(APPEND DDPRUN_BOOTSTRAP "    {\"${name}\", R\"python(${text})python\"},\n")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${folder}/${name})
   endforeach()
-  configure_file(${CMAKE_SOURCE_DIR}/agent/warm/bootstrap_files.cc.in ${CMAKE_BINARY_DIR}/bootstrap_files.cc @ONLY)
+  configure_file(${CMAKE_SOURCE_DIR}/warm/bootstrap_files.cc.in ${CMAKE_BINARY_DIR}/bootstrap_files.cc @ONLY)
   target_sources(${target} PRIVATE ${CMAKE_BINARY_DIR}/bootstrap_files.cc)
 endfunction()

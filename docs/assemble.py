@@ -26,8 +26,8 @@ REPOSITORY = {
     "rendezvous/PROTOCOL.md": "background/protocol.md",
     "rendezvous/FAULTS.md": "background/faults.md",
     "rendezvous/SECURITY.md": "background/security.md",
-    "agent/warm/README.md": "background/warm-starts.md",
-    "agent/standstill/README.md": "background/standstill.md",
+    "warm/README.md": "background/warm-starts.md",
+    "diagnosis/standstill/README.md": "background/standstill.md",
 }
 TITLES = {"slurm/README.md": "What Slurm says, and what workers see of it"}
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")

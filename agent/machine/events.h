@@ -87,7 +87,7 @@ struct WorkersExamined {
     std::vector<std::int64_t> unread = {};
 };
 // A worker that was forked from a server has found that a cold start would not be like it
-// (agent/warm). It has ended.
+// (warm). It has ended.
 struct WarmStartDiffers {
     Generation generation;
     int local_rank = 0;

@@ -6,11 +6,11 @@
 #include <boost/asio/co_spawn.hpp>
 #include <utility>
 
-#include "agent/stacks/kernel_stack.h"
-#include "agent/standstill/gpu_use.h"
 #include "base/loop/child_program.h"
 #include "base/loop/in_time.h"
 #include "base/system/boot_clock.h"
+#include "diagnosis/stacks/kernel_stack.h"
+#include "diagnosis/standstill/gpu_use.h"
 
 namespace ddprun::agent {
 namespace {

@@ -1,4 +1,4 @@
-// Asks nvidia-smi what the GPUs of workers do that stand still (agent/standstill/gpu_use.h).
+// Asks nvidia-smi what the GPUs of workers do that stand still (diagnosis/standstill/gpu_use.h).
 //
 // Thread: the loop's. The answer comes in time: nvidia-smi may hang together with the driver, so it
 // is a child with a deadline. Where it is not installed, nothing is known at once.

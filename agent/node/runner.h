@@ -20,13 +20,13 @@
 #include "agent/node/program_lock.h"
 #include "agent/node/start_phases.h"
 #include "agent/node/worker_looks.h"
-#include "agent/recorder/flight_recorders.h"
-#include "agent/warm/warm_starts.h"
 #include "agent/workers/worker_set.h"
 #include "agent/workers/worker_timers.h"
 #include "base/system/resident_memory.h"
 #include "base/system/unique_fd.h"
+#include "diagnosis/recorder/flight_recorders.h"
 #include "keeper/killing/left_sockets.h"
+#include "warm/warm_starts.h"
 
 namespace ddprun::agent {
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "agent/host/hardware.h"
-#include "agent/warm/python_command.h"
 #include "agent/workers/worker_request.h"
+#include "warm/python_command.h"
 
 namespace ddprun::agent {
 

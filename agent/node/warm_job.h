@@ -4,9 +4,9 @@
 
 #include <functional>
 
-#include "agent/recorder/recorder_options.h"
-#include "agent/warm/warm_starts.h"
 #include "agent/workers/worker_plan.h"
+#include "diagnosis/recorder/recorder_options.h"
+#include "warm/warm_starts.h"
 
 namespace ddprun::agent {
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "agent/node/gpu_question.h"
-#include "agent/standstill/standstill_file.h"
 #include "base/system/boot_clock.h"
+#include "diagnosis/standstill/standstill_file.h"
 
 namespace ddprun::agent {
 namespace {

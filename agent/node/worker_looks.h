@@ -10,12 +10,12 @@
 #include <string>
 
 #include "agent/machine/events.h"
-#include "agent/recorder/flight_recorders.h"
-#include "agent/stacks/process_stack.h"
-#include "agent/standstill/still_watch.h"
 #include "agent/workers/worker_set.h"
 #include "base/error.h"
 #include "base/loop/file_thread.h"
+#include "diagnosis/recorder/flight_recorders.h"
+#include "diagnosis/stacks/process_stack.h"
+#include "diagnosis/standstill/still_watch.h"
 
 namespace ddprun::agent {
 

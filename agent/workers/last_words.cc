@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "agent/output/last_lines.h"
-#include "agent/stacks/fault_dump.h"
+#include "diagnosis/stacks/fault_dump.h"
 
 namespace ddprun::agent {
 

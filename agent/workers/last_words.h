@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/stacks/kernel_stack.h"
 #include "base/time.h"
+#include "diagnosis/stacks/kernel_stack.h"
 
 namespace ddprun::agent {
 

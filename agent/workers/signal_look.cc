@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <string>
 
-#include "agent/stacks/kernel_stack.h"
 #include "base/system/small_file.h"
+#include "diagnosis/stacks/kernel_stack.h"
 #include "keeper/killing/descendants.h"
 
 namespace ddprun::agent {

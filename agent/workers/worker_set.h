@@ -20,11 +20,11 @@
 #include "agent/output/attempt_folder.h"
 #include "agent/output/generation_output.h"
 #include "agent/pmi/pmi_server.h"
-#include "agent/standstill/watched_workers.h"
 #include "agent/workers/passed_signals.h"
 #include "agent/workers/request_files.h"
 #include "agent/workers/worker_plan.h"
 #include "base/loop/turn_budget.h"
+#include "diagnosis/standstill/watched_workers.h"
 #include "keeper/keeper.h"
 
 namespace ddprun::agent {

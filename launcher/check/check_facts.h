@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/warm/warm_findings.h"
 #include "base/error.h"
+#include "warm/warm_findings.h"
 
 namespace ddprun::launcher {
 
@@ -44,7 +44,7 @@ struct NodeFacts {
     std::vector<std::string> gpu_faults;  // devices that cannot be opened, with the reason
 
     std::string program_fault;  // why the user's program cannot be started here
-    // Whether the workers could be warm (agent/warm/warm_check.h). Only rank 0 tries.
+    // Whether the workers could be warm (warm/warm_check.h). Only rank 0 tries.
     std::optional<agent::warm::WarmCheck> warm;
     // How long Slurm holds a requeued job, in seconds; empty: not in a job, or not known. Only rank
     // 0 asks.

@@ -18,12 +18,12 @@
 #include <thread>
 
 #include "agent/host/gpu_share.h"
-#include "agent/warm/python_command.h"
-#include "agent/warm/warm_check.h"
 #include "base/system/unique_fd.h"
 #include "launcher/in_slurm/slurm_calls.h"
 #include "launcher/job/program_check.h"
 #include "rendezvous/ledger/ledger_open.h"
+#include "warm/python_command.h"
+#include "warm/warm_check.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -166,8 +166,9 @@ NodeFacts look_at_node(const JobInput& input) {
     // A check may be called without a program; the command then ends in an empty word.
     if (!input.plan.workers.argv.back().empty()) {
         const auto path = input.environment.find("PATH");
-        const auto good = check_worker_program(
-            input.plan, path == input.environment.end() ? std::nullopt : std::optional(path->second));
+        const auto good = check_worker_program(input.plan, path == input.environment.end()
+                                                               ? std::nullopt
+                                                               : std::optional(path->second));
         if (!good) facts.program_fault = good.error().sentence();
     }
     facts.temporary = input.host.temporary_directory;

@@ -22,7 +22,6 @@
 
 #include "agent/output/output_plan.h"
 #include "agent/parts/stop_policy.h"
-#include "agent/warm/warm_policy.h"
 #include "base/error.h"
 #include "base/time.h"
 #include "launcher/options/config_file.h"
@@ -31,6 +30,7 @@
 #include "rendezvous/ledger_format/ledger_place.h"
 #include "slurm/worker_variables.h"
 #include "store/protocol/limits.h"
+#include "warm/warm_policy.h"
 
 namespace ddprun::launcher {
 

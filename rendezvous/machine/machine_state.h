@@ -22,6 +22,9 @@
 #include <set>
 #include <string>
 
+#include "rendezvous/hangs/hang_watch.h"
+#include "rendezvous/hangs/standstill_watch.h"
+#include "rendezvous/hangs/straggler_watch.h"
 #include "rendezvous/machine/machine_config.h"
 #include "rendezvous/model/durations.h"
 #include "rendezvous/model/events.h"
@@ -32,7 +35,6 @@
 #include "rendezvous/parts/claim.h"
 #include "rendezvous/parts/early_facts.h"
 #include "rendezvous/parts/gathering.h"
-#include "rendezvous/parts/hang_watch.h"
 #include "rendezvous/parts/heard_leader.h"
 #include "rendezvous/parts/inquiries.h"
 #include "rendezvous/parts/job_end.h"
@@ -43,8 +45,6 @@
 #include "rendezvous/parts/output.h"
 #include "rendezvous/parts/quiet_watch.h"
 #include "rendezvous/parts/snapshot_request.h"
-#include "rendezvous/parts/standstill_watch.h"
-#include "rendezvous/parts/straggler_watch.h"
 #include "rendezvous/parts/successors.h"
 #include "rendezvous/parts/unusable_nodes.h"
 #include "rendezvous/rules/first_cause.h"

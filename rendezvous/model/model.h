@@ -66,7 +66,7 @@ struct Limits {
     OnJoin on_join = OnJoin::restart;
     Duration join_interval = std::chrono::minutes{10};  // restart: at the latest after this
     Duration hang_timeout{};  // no rank's progress for so long ends the generation; 0 = off
-    bool hang_auto = false;   // what stands still is judged by what is seen (rules/standstill.h)
+    bool hang_auto = false;   // what stands still is judged by what is seen (hangs/standstill.h)
     bool pmi = false;         // the workers are programs of MPI; all nodes have to agree
     bool blame = true;        // a node that fails again and again is replaced by a spare
     std::vector<std::string>

@@ -1,6 +1,6 @@
 // The calls of collectives that workers have made, as PyTorch's flight recorders have them
-// (agent/recorder). A node tells them in its answer to Examine, and the leader compares those of
-// all ranks (rules/call_mismatch.h). Pure values.
+// (diagnosis/recorder). A node tells them in its answer to Examine, and the leader compares those
+// of all ranks (hangs/call_mismatch.h). Pure values.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 //
 // A worker stands still when nothing that others wait for has come from it for a while: it has been
 // in the same collective operation, or in none, in all samples of that time. Nodes tell it in their
-// Beats, and the leader judges it (rules/standstill.h).
+// Beats, and the leader judges it (hangs/standstill.h).
 #pragma once
 
 #include <cstdint>

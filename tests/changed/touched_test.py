@@ -107,7 +107,7 @@ class Selection(unittest.TestCase):
 
 class Scripts(unittest.TestCase):
     PATHS = {"tests/e2e/warm.sh", "tests/e2e/common.sh", "tests/e2e/warm/kinds.py", "tests/a/twice.py", "tests/b/twice.py",
-             "examples/python/gpt.py", "agent/warm/kinds.cc"}
+             "examples/python/gpt.py", "warm/kinds.cc"}
 
     def test_files_are_found_beside_the_script_and_by_their_only_place(self):
         text = '# never.sh\nsource "$here/common.sh"\n"$python" "$e2e/warm/kinds.py"\n"$examples/gpt.py" a/../b/twice.py kinds.cc'

@@ -2,7 +2,7 @@
 # What the tests of warm starts share. Sourced, after common.sh's own.
 
 # A Python of the test's own, whose packages are files that the test writes: a server imports a package by its version
-# (agent/warm/bootstrap/_ddprun_proved.py). Sets python and site.
+# (warm/bootstrap/_ddprun_proved.py). Sets python and site.
 new_python() {
     python3 -m venv --without-pip "$work/venv" || skip "python3 -m venv does not work"
     python=$work/venv/bin/python

@@ -1,11 +1,11 @@
 // Fuzz target: what a worker's flight recorder tells, with any bytes. What is read from it travels
 // to the leader and into a line.
-#include "agent/recorder/flight_dump.h"
+#include "diagnosis/recorder/flight_dump.h"
 
 #include <cstdint>
 #include <cstdlib>
 
-#include "rendezvous/rules/call_mismatch.h"
+#include "rendezvous/hangs/call_mismatch.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-"""Proves that packages may be imported before the script does (agent/warm/bootstrap/_ddprun_proved.py).
+"""Proves that packages may be imported before the script does (warm/bootstrap/_ddprun_proved.py).
 
 prove.py [MODULE…]: imports the modules, by default the usual ones that are installed, in four fresh processes: twice
 as they are, once in another state (rank, environment, folder, umask, filters, logging, signals, limits, locale, …), and
@@ -26,7 +26,7 @@ import warnings
 
 USUAL = ("typing_extensions", "six", "astunparse", "numpy", "torch", "torch.distributed", "torch._dynamo",
          "torch._inductor", "sympy", "mpmath", "networkx", "jinja2", "fsspec", "filelock", "packaging.version", "tqdm", "triton")
-_BOOTSTRAP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../agent/warm/bootstrap")
+_BOOTSTRAP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../warm/bootstrap")
 # What an import of the list does all the same, and why that is no harm.
 _HARMLESS = (
     r'execve\("[^"]*(ldconfig|uname)"',  # questions to the system (ctypes.util, platform)

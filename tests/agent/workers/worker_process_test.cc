@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "agent/stacks/kernel_stack.h"
 #include "base/system/boot_clock.h"
 #include "base/system/small_file.h"
+#include "diagnosis/stacks/kernel_stack.h"
 
 namespace ddprun::agent {
 namespace {
