@@ -28,6 +28,7 @@
 #include "launcher/plan/check_plan.h"
 #include "launcher/report/failure_json.h"
 #include "launcher/report/tell_failure.h"
+#include "rendezvous/control/operators.h"
 #include "rendezvous/secret/secret.h"
 #include "rendezvous/service/service.h"
 
@@ -148,7 +149,7 @@ class Job {
                 service_closed_ = true;
                 stop_when_done();
             },
-            secrets());
+            secrets(), rendezvous::Operators::make);
         if (slurm_) slurm_->serve(*service_);
         service_->listen();
         if (!plan_.on_event.empty())

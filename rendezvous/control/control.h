@@ -21,14 +21,13 @@
 #include "rendezvous/model/events.h"
 #include "rendezvous/model/job_status.h"
 
+#include "rendezvous/service/operator_desk.h"
+
 namespace ddprun::rendezvous {
 
 class Control {
   public:
-    struct Handlers {
-        std::function<std::optional<JobStatus>()> status;  // nothing: this node leads no more
-        std::function<Answered(const std::string& by, const OperatorAction& action)> operate;
-    };
+    using Handlers = OperatorHandlers;
     // `loop` must outlive this object. `to_day`: added to a Time, it gives the time since 1970.
     Control(boost::asio::io_context& loop, Duration to_day, Handlers handlers);
     ~Control();

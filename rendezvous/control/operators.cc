@@ -58,7 +58,7 @@ bool threads_to_be_had(int count) {
 }  // namespace
 
 struct Operators::State : std::enable_shared_from_this<State> {
-    State(asio::io_context& loop, Log log, Duration to_day, Control::Handlers handlers)
+    State(asio::io_context& loop, Log log, Duration to_day, OperatorHandlers handlers)
         : log(std::move(log)),
           control(loop, to_day, std::move(handlers)),
           workers(loop),
@@ -188,7 +188,7 @@ void Operators::State::close() {
     server.reset();
 }
 
-Operators::Operators(asio::io_context& loop, Log log, Duration to_day, Control::Handlers handlers)
+Operators::Operators(asio::io_context& loop, Log log, Duration to_day, OperatorHandlers handlers)
     : state_(std::make_shared<State>(loop, std::move(log), to_day, std::move(handlers))) {}
 
 Operators::~Operators() { state_->close(); }

@@ -22,35 +22,35 @@
 
 #include "base/log.h"
 #include "rendezvous/control/control.h"
+#include "rendezvous/service/operator_desk.h"
 #include "rendezvous/control/workers.h"
 #include "rendezvous/link/link.h"
 #include "rendezvous/model/messages.h"
 
 namespace ddprun::rendezvous {
 
-class Operators {
+class Operators final : public OperatorDesk {
   public:
     // Nothing is started. `loop` must outlive this object. `to_day` and `handlers`: as for Control.
-    Operators(boost::asio::io_context& loop, Log log, Duration to_day, Control::Handlers handlers);
-    ~Operators();
+    Operators(boost::asio::io_context& loop, Log log, Duration to_day, OperatorHandlers handlers);
+    ~Operators() override;
+    static std::unique_ptr<OperatorDesk> make(boost::asio::io_context& loop, Log log,
+                                              Duration to_day, OperatorHandlers handlers) {
+        return std::make_unique<Operators>(loop, std::move(log), to_day, std::move(handlers));
+    }
     Operators(const Operators&) = delete;
     Operators& operator=(const Operators&) = delete;
 
-    struct Served {
-        NodeId node;
-        bool leads = false;
-        std::uint64_t ledger_mark = 0;  // 0: the ledger has none
-    };
     // An operator's link, after the proof if there was one. He is refused with a sentence if he has
     // proved nothing, means another job, or is one too many.
-    void take(const std::shared_ptr<Link>& link, const Operate& who, const Served& by);
+    void take(const std::shared_ptr<Link>& link, const Operate& who, const Served& by) override;
 
-    void ended(const Ending& ending);                       // as Control's
-    void serve_workers(std::optional<OwnWorkers> workers);  // as Workers' serve()
+    void ended(const Ending& ending) override;                       // as Control's
+    void serve_workers(std::optional<OwnWorkers> workers) override;  // as Workers' serve()
     // Whether somebody is connected who has asked for this node itself.
-    bool has_visitors() const;
+    bool has_visitors() const override;
 
-    void close();  // cuts all; nobody is taken any more
+    void close() override;  // cuts all; nobody is taken any more
 
   private:
     struct State;

@@ -8,6 +8,7 @@
 
 #include "base/system/boot_clock.h"
 #include "base/system/random_bytes.h"
+#include "rendezvous/control/operators.h"
 #include "rendezvous/daemon/daemon_options.h"
 #include "rendezvous/ledger/ledger_open.h"
 #include "rendezvous/link/link.h"
@@ -197,7 +198,7 @@ void Jobs::opened(const std::string& run_id, std::uint64_t number,
     job.ledger = std::move(*ledger);
     job.service = std::make_unique<Service>(
         loop_, std::nullopt, machine_config(job.first), *job.ledger, log_of(run_id),
-        [this, run_id](const Ending& ending) { ended(run_id, ending); }, &secrets_);
+        [this, run_id](const Ending& ending) { ended(run_id, ending); }, &secrets_, Operators::make);
     job.service->start();
     for (auto& [link, first] : std::exchange(job.waiting, {}))
         job.service->admit(std::move(link), std::move(first));

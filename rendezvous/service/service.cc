@@ -13,13 +13,14 @@
 #include "base/loop/accept_loop.h"
 #include "base/system/boot_clock.h"
 #include "base/system/resident_memory.h"
-#include "rendezvous/control/operators.h"
 #include "rendezvous/link/link.h"
 #include "rendezvous/service/gate.h"
 #include "rendezvous/service/ledger_calls.h"
 #include "rendezvous/service/neighbours.h"
 #include "rendezvous/service/owners.h"
 #include "rendezvous/service/sessions.h"
+#include "rendezvous/wire/frame.h"
+#include "rendezvous/wire/wire.h"
 
 namespace ddprun::rendezvous {
 
@@ -39,7 +40,8 @@ constexpr Duration kLeastTick = std::chrono::milliseconds{1};
 
 struct Service::State : std::enable_shared_from_this<Service::State> {
     State(asio::io_context& loop, std::optional<Acceptor> listener, MachineConfig config,
-          Ledger& ledger, Log log, OnClosed on_closed, Secrets* secrets);
+          Ledger& ledger, Log log, OnClosed on_closed, Secrets* secrets,
+          const MakeOperatorDesk& make_desk);
 
     void step(const Event& event);
     void hear(const Event& event) {
@@ -78,7 +80,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
     const NodeId node;
     const bool is_single;  // a job of one node
     Machine machine;
-    Operators operators;
+    std::unique_ptr<OperatorDesk> operators;  // null: nobody serves them
     std::optional<Answered> answered;  // of the operator's event that is under way
     std::function<Usage()> own_usage;  // of this node; may be empty
     Sessions sessions;
@@ -96,7 +98,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
 
 Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
                       MachineConfig config, Ledger& ledger, Log log, OnClosed on_closed,
-                      Secrets* secrets)
+                      Secrets* secrets, const MakeOperatorDesk& make_desk)
     : loop(loop),
       ledger(ledger),
       log(std::move(log)),
@@ -104,14 +106,6 @@ Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
       node(config.self),
       is_single(config.limits.max_nodes == 1 && !config.outside),
       machine(config, boot_now()),
-      operators(loop, this->log, config.to_day,
-                {[this]() -> std::optional<JobStatus> {
-                     if (!machine.leads()) return std::nullopt;
-                     return status();
-                 },
-                 [this](const std::string& by, const OperatorAction& action) {
-                     return operate(by, action);
-                 }}),
       sessions(loop, this->log,
                {[this](const Event& event) { hear(event); },
                 [this] {
@@ -128,6 +122,15 @@ Service::State::State(asio::io_context& loop, std::optional<Acceptor> listener,
       ledger_calls(loop, ledger, [this](const Event& event) { hear(event); }),
       tick_timer(loop),
       flush_timer(loop) {
+    if (make_desk)
+        operators = make_desk(loop, this->log, config.to_day,
+                              {[this]() -> std::optional<JobStatus> {
+                                   if (!machine.leads()) return std::nullopt;
+                                   return status();
+                               },
+                               [this](const std::string& by, const OperatorAction& action) {
+                                   return operate(by, action);
+                               }});
     if (!listener) return;
     accept_loop.emplace(
         std::move(*listener),
@@ -144,8 +147,13 @@ void Service::State::admit(std::shared_ptr<Link> link, ToLeader first) {
     const auto* who = std::get_if<Operate>(&first);
     const bool leads = machine.leads();
     // A dormant machine says where the leader is.
+    if (who && !operators) {
+        link->promote(kNodeFrameLimit, {[](std::string_view) {}, [](const Error&) {}});
+        link->send(encode(ToNode(Refused{"nobody serves operators here"})));
+        return link->finish();
+    }
     if (who && (leads || who->this_node))
-        return operators.take(link, *who, {node, leads, ledger.mark()});
+        return operators->take(link, *who, {node, leads, ledger.mark()});
     sessions.admit(std::move(link), std::move(first));
 }
 
@@ -247,7 +255,7 @@ void Service::State::operator()(const Closed& closed) {
     ledger_calls.close();
     tick_timer.cancel();
     sessions.finish();
-    operators.ended(closed.ending);
+    if (operators) operators->ended(closed.ending);
     flush_timer.expires_after(kFlushTime);
     flush_timer.async_wait([weak = weak_from_this()](error_code aborted) {
         const auto self = weak.lock();
@@ -274,7 +282,7 @@ void Service::State::end_if_flushed() {
 void Service::State::close_all() {
     accept_loop.reset();
     gate.close();
-    operators.close();
+    if (operators) operators->close();
     sessions.cut();
     neighbours.close();
     ledger_calls.close();
@@ -283,9 +291,11 @@ void Service::State::close_all() {
 
 // The public class only holds the state; handlers hold it weakly.
 Service::Service(asio::io_context& loop, std::optional<Acceptor> listener, MachineConfig config,
-                 Ledger& ledger, Log log, OnClosed on_closed, Secrets* secrets)
+                 Ledger& ledger, Log log, OnClosed on_closed, Secrets* secrets,
+                 const MakeOperatorDesk& make_desk)
     : state_(std::make_shared<State>(loop, std::move(listener), std::move(config), ledger,
-                                     std::move(log), std::move(on_closed), secrets)) {}
+                                     std::move(log), std::move(on_closed), secrets,
+                                     make_desk)) {}
 
 Service::~Service() {
     state_->ending.emplace();  // a step that is still on the call stack does nothing more
@@ -328,10 +338,12 @@ void Service::heard(const Peer& leader) { state_->step(LeaderHeard{leader}); }
 
 void Service::serve_workers(std::optional<OwnWorkers> workers) {
     state_->own_usage = workers ? workers->usage : nullptr;
-    state_->operators.serve_workers(std::move(workers));
+    if (state_->operators) state_->operators->serve_workers(std::move(workers));
 }
 
-bool Service::has_visitors() const { return state_->operators.has_visitors(); }
+bool Service::has_visitors() const {
+    return state_->operators && state_->operators->has_visitors();
+}
 
 int Service::standby_handle() const { return state_->neighbours.standby_handle(); }
 

@@ -27,6 +27,7 @@
 
 #include "base/log.h"
 #include "rendezvous/ledger/ledger.h"
+#include "rendezvous/service/operator_desk.h"
 #include "rendezvous/machine/machine.h"
 #include "rendezvous/model/own_workers.h"
 
@@ -45,9 +46,10 @@ class Service {
     // on the loop, when the machine has closed the job and every node is ready to leave, 6 s later
     // at the latest. The nodes' connections end with the service, so all nodes leave when it is
     // destroyed. `secrets`, if given, must outlive the service; without them nobody has to prove
-    // anything.
+    // anything. Without `make_desk` operators are refused.
     Service(boost::asio::io_context& loop, std::optional<Acceptor> listener, MachineConfig config,
-            Ledger& ledger, Log log, OnClosed on_closed, Secrets* secrets = nullptr);
+            Ledger& ledger, Log log, OnClosed on_closed, Secrets* secrets = nullptr,
+            const MakeOperatorDesk& make_desk = {});
     ~Service();
     Service(const Service&) = delete;
     Service& operator=(const Service&) = delete;
