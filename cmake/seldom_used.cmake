@@ -10,7 +10,8 @@ set(DDPRUN_SELDOM_USED
   libgrpc*.a: libgpr.a: libssl.a: libcrypto.a: libabsl_*.a: libupb.a: libcares.a: libz.a: libre2.a:
   libaddress_sorting.a: libddprun_etcd_proto.a: libddprun_control_proto.a: libddprun_rendezvous_ledger.a:*etcd*
   libddprun_launcher_check.a: libddprun_launcher_dry_run.a: libddprun_launcher_options.a: libddprun_launcher_plan.a:
-  libddprun_rendezvous_control.a:tunnel* libddprun_warm.a:bootstrap_files* libddprun_agent_host.a:topology*
+  libddprun_base_command_line.a:
+  libddprun_operator_control.a:tunnel* libddprun_warm.a:bootstrap_files* libddprun_agent_host.a:topology*
   libddprun_diagnosis_stacks.a:python_* libddprun_diagnosis_stacks.a:elf_*
   libddprun_launcher_in_slurm.a:headless* libddprun_launcher_job.a:job_config*
   libddprun_launcher_job.a:mpi_library* libddprun_launcher_job.a:program_check*
@@ -106,7 +107,7 @@ function(ddprun_always_used result)
     ddprun_room_target(library ${path})
     get_target_property(type ${library} TYPE)
     if(type STREQUAL STATIC_LIBRARY AND NOT "lib${library}.a:" IN_LIST DDPRUN_SELDOM_USED
-        AND NOT path MATCHES "^(launcher/(ctl|page)|rendezvous/daemon)$")
+        AND NOT path MATCHES "^(operator/(ddpctl|page)|daemon)$")
       list(PREPEND libraries ${library})
     endif()
   endforeach()

@@ -10,7 +10,7 @@ import re
 import sys
 
 FAILURE, WORKERS = "launcher/options/option_rows_failure.cc", "launcher/options/option_rows_workers.cc"
-COMMANDS = "launcher/ctl/ctl_commands.cc"
+COMMANDS = "operator/ddpctl/ctl_commands.cc"
 TOLD = [
     ("agent/parts/headway.h", r"kCallsNoStore = std::chrono::seconds{(\d+)}",
      [(FAILURE, "or have run for {} s without it"), ("slurm/FROM_TORCHRUN.md", "or have run for {} s without it")]),

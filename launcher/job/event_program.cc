@@ -7,8 +7,8 @@
 #include "base/count_text.h"
 #include "base/loop/run_loop_until.h"
 #include "base/system/boot_clock.h"
-#include "rendezvous/control/control_messages.h"
-#include "rendezvous/control/job_events.h"
+#include "operator/control/control_messages.h"
+#include "operator/control/job_events.h"
 
 namespace ddprun::launcher {
 namespace {

@@ -28,7 +28,7 @@
 #include "launcher/plan/check_plan.h"
 #include "launcher/report/failure_json.h"
 #include "launcher/report/tell_failure.h"
-#include "rendezvous/control/operators.h"
+#include "operator/control/operators.h"
 #include "rendezvous/secret/secret.h"
 #include "rendezvous/service/service.h"
 

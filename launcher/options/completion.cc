@@ -1,8 +1,8 @@
 // Writes the completion scripts from the option table.
 #include "launcher/options/completion.h"
 
+#include "base/command_line/text_parts.h"
 #include "launcher/options/option_table.h"
-#include "launcher/options/text_parts.h"
 
 namespace ddprun::launcher {
 namespace {

@@ -9,7 +9,7 @@
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
 
-#include "launcher/options/nearest.h"
+#include "base/command_line/nearest.h"
 
 namespace ddprun::launcher {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <span>
 
-#include "launcher/options/option_row.h"
+#include "base/command_line/option_row.h"
 
 namespace ddprun::launcher {
 

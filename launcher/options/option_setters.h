@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "launcher/options/option_row.h"
+#include "base/command_line/option_row.h"
 #include "launcher/options/option_values.h"
 #include "launcher/options/options.h"
 

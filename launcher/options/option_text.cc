@@ -1,9 +1,9 @@
 // Writes --help and the manual page from the option table and the manual's sections.
 #include "launcher/options/option_text.h"
 
-#include "launcher/options/manual_sections.h"
+#include "base/command_line/manual_sections.h"
+#include "base/command_line/text_parts.h"
 #include "launcher/options/option_table.h"
-#include "launcher/options/text_parts.h"
 
 namespace ddprun::launcher {
 namespace {

@@ -4,29 +4,11 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <cmath>
 #include <limits>
 #include <optional>
 
 namespace ddprun::launcher {
 namespace {
-
-using std::chrono::milliseconds;
-
-// A whole number and nothing behind it: from_chars() alone would accept "4x" as 4. One that does
-// not fit is the greatest or least that does, so that the caller names its range.
-std::optional<int> whole(std::string_view text) {
-    int value = 0;
-    auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (failure == std::errc::result_out_of_range) {
-        using Limits = std::numeric_limits<int>;
-        value = text.starts_with('-') ? Limits::min() : Limits::max();
-        failure = std::errc();
-    }
-    if (text.empty() || failure != std::errc() || end != text.data() + text.size())
-        return std::nullopt;
-    return value;
-}
 
 // Empty parts are kept: a caller can then refuse them.
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -37,12 +19,6 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
         if (at == std::string_view::npos) return parts;
         text.remove_prefix(at + 1);
     }
-}
-
-std::string_view trim(std::string_view text) {
-    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-    while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-    return text;
 }
 
 // Far above what exists. They catch typing errors such as one digit too many.
@@ -58,18 +34,10 @@ Result<Streams> read_digit(std::string_view text) {
 
 }  // namespace
 
-Result<int> read_int(std::string_view text, int least, int most) {
-    auto value = whole(text);
-    if (!value || *value < least || *value > most)
-        return usage_error("not a whole number from " + std::to_string(least) + " to " +
-                           std::to_string(most));
-    return *value;
-}
-
 Result<NodeRange> read_node_range(std::string_view text) {
     std::size_t colon = text.find(':');
-    auto min = whole(text.substr(0, colon));
-    auto max = colon == std::string_view::npos ? min : whole(text.substr(colon + 1));
+    auto min = whole_number(text.substr(0, colon));
+    auto max = colon == std::string_view::npos ? min : whole_number(text.substr(colon + 1));
     if (!min || !max) return usage_error("not a number of nodes; give N or MIN:MAX");
     if (std::min(*min, *max) < 1 || std::max(*min, *max) > kMostNodes)
         return usage_error("not within 1 to " + std::to_string(kMostNodes) + "; give N or MIN:MAX");
@@ -88,7 +56,7 @@ Result<WorkersPerNode> read_workers_per_node(std::string_view text) {
     if (text == "xpu") return usage_error("ddprun cannot count these GPUs; give their number");
     // Users pass $SLURM_GPUS_PER_NODE, which is "a100:4" if they asked for a type.
     std::size_t colon = text.rfind(':');
-    auto count = whole(colon == std::string_view::npos ? text : text.substr(colon + 1));
+    auto count = whole_number(colon == std::string_view::npos ? text : text.substr(colon + 1));
     if (!count) return usage_error("not a number; give a count, auto, gpu or cpu");
     if (*count < 1 || *count > kMostWorkers)
         return usage_error("not within 1 to " + std::to_string(kMostWorkers) +
@@ -96,56 +64,10 @@ Result<WorkersPerNode> read_workers_per_node(std::string_view text) {
     return WorkersPerNode{Kind::count, *count};
 }
 
-// Common mistakes in scripts have sentences of their own: two addresses, a URL, IPv6 without
-// brackets.
-Result<HostPort> read_host_port(std::string_view text) {
-    text = trim(text);
-    if (text.find_first_of(" \t\n,") != std::string_view::npos)
-        return usage_error(
-            "more than one address (as `hostname --ip-address` may print); give one, or under "
-            "Slurm leave the option out");
-    if (text.find("://") != std::string_view::npos)
-        return usage_error("this is a URL; give HOST:PORT");
-    HostPort result;
-    std::string_view port;
-    bool has_port = false;
-    if (text.starts_with('[')) {
-        std::size_t close = text.find(']');
-        if (close == std::string_view::npos)
-            return usage_error("'[' without ']'; give [ADDRESS]:PORT");
-        result.host = text.substr(1, close - 1);
-        std::string_view rest = text.substr(close + 1);
-        has_port = !rest.empty();
-        if (has_port && rest[0] != ':') return usage_error("not an endpoint; give [ADDRESS]:PORT");
-        if (has_port) port = rest.substr(1);
-    } else {
-        std::size_t colon = text.find(':');
-        if (colon != text.rfind(':'))
-            return usage_error("an IPv6 address needs brackets; give [ADDRESS]:PORT");
-        result.host = text.substr(0, colon);
-        has_port = colon != std::string_view::npos;
-        if (has_port) port = text.substr(colon + 1);
-    }
-    if (result.host.empty()) result.host = "localhost";
-    for (char c : result.host)
-        if (!std::isalnum(static_cast<unsigned char>(c)) &&
-            // A colon only stands within brackets; "%" introduces the zone of a link-local IPv6
-            // address.
-            std::string_view(".-_:%").find(c) == std::string_view::npos)
-            return usage_error(std::string("'") + c +
-                               "' is not allowed in a host name; give HOST:PORT");
-    if (!has_port) return result;
-    result.port = whole(port);
-    if (!result.port || *result.port < 0 || *result.port > kMostPort)
-        return usage_error(
-            "the text after the last colon is not a port; give HOST:PORT, with a port up to 65535");
-    return result;
-}
-
 Result<PortRange> read_port_range(std::string_view text) {
     std::size_t dash = text.find('-');
-    auto first = whole(text.substr(0, dash));
-    auto last = dash == std::string_view::npos ? first : whole(text.substr(dash + 1));
+    auto first = whole_number(text.substr(0, dash));
+    auto last = dash == std::string_view::npos ? first : whole_number(text.substr(dash + 1));
     if (!first || !last) return usage_error("not a range of ports; give FROM-TO, e.g. 20000-20015");
     if (*first < 1 || *first > *last || *last > kMostPort)
         return usage_error(
@@ -160,7 +82,7 @@ Result<rendezvous::IdentityMode> read_identity(std::string_view text) {
 
 Result<int> read_restart_limit(std::string_view text) {
     if (text == "auto") return rendezvous::kAutoRestarts;
-    auto count = whole(text);
+    auto count = whole_number(text);
     if (!count || *count < 0)
         return usage_error("not a number of restarts; give 0 or more, or auto");
     return *count;
@@ -184,10 +106,10 @@ Result<StreamsPerRank> read_streams(std::string_view text) {
     }
     for (std::string_view part : split(text, ',')) {
         std::size_t colon = part.find(':');
-        auto rank = whole(trim(part.substr(0, colon)));
+        auto rank = whole_number(trimmed(part.substr(0, colon)));
         if (colon == std::string_view::npos || !rank || *rank < 0)
             return usage_error("give one digit for all local ranks, or RANK:DIGIT,… for some");
-        auto streams = read_digit(trim(part.substr(colon + 1)));
+        auto streams = read_digit(trimmed(part.substr(colon + 1)));
         if (!streams) return streams.error();
         result.by_rank[*rank] = *streams;
     }
@@ -197,7 +119,7 @@ Result<StreamsPerRank> read_streams(std::string_view text) {
 Result<std::vector<int>> read_rank_list(std::string_view text) {
     std::vector<int> ranks;
     for (std::string_view part : split(text, ',')) {
-        auto rank = whole(trim(part));
+        auto rank = whole_number(trimmed(part));
         if (!rank || *rank < 0) return usage_error("not a list of local ranks like 0,1");
         ranks.push_back(*rank);
     }
@@ -225,9 +147,9 @@ Result<std::vector<store::Network>> read_networks(std::string_view text) {
     if (text == "any") return std::vector{store::Network{{}, 0}};
     std::vector<store::Network> networks;
     for (std::string_view part : split(text, ',')) {
-        auto network = store::read_network(trim(part));
+        auto network = store::read_network(trimmed(part));
         if (!network)
-            return usage_error(std::string(trim(part)) + ": " + network.error().sentence() +
+            return usage_error(std::string(trimmed(part)) + ": " + network.error().sentence() +
                                " (any: all addresses)");
         networks.push_back(*network);
     }
@@ -252,18 +174,6 @@ Result<std::uint64_t> read_size(std::string_view text) {
     constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
     if (value < 1 || value > kMost >> shift) return usage_error("not within 1 to 1024T");
     return value << shift;
-}
-
-Result<Duration> read_seconds(std::string_view text) {
-    double value = 0;
-    auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-    bool all = failure == std::errc() && end == text.data() + text.size() && !text.empty();
-    if (!all || !std::isfinite(value))
-        return usage_error("not a number of seconds; give one like 30 or 0.5");
-    // A year: long enough for every use, and far from any overflow when times are added.
-    constexpr double kMost = 366.0 * 24 * 3600;
-    if (value < 0 || value > kMost) return usage_error("not between 0 seconds and a year");
-    return milliseconds(static_cast<std::int64_t>(std::llround(value * 1000)));
 }
 
 // The setters check the words first (check_choice); these sentences are for other callers.

@@ -15,6 +15,7 @@
 #include "agent/host/cpu_share.h"
 #include "agent/output/output_plan.h"
 #include "agent/parts/stop_policy.h"
+#include "base/command_line/plain_values.h"
 #include "base/error.h"
 #include "base/time.h"
 #include "rendezvous/model/identity_mode.h"
@@ -43,13 +44,6 @@ struct WorkersPerNode {
     bool operator==(const WorkersPerNode&) const = default;
 };
 
-// An endpoint: host, host:port or [IPv6]:port. An empty host means localhost.
-struct HostPort {
-    std::string host;
-    std::optional<int> port;
-    bool operator==(const HostPort&) const = default;
-};
-
 // --ports=FROM-TO, both ends included.
 struct PortRange {
     int first = 0, last = 0;
@@ -73,11 +67,8 @@ struct StreamsPerRank {
     bool operator==(const StreamsPerRank&) const = default;
 };
 
-// A whole number from `least` to `most`.
-Result<int> read_int(std::string_view text, int least, int most);
 Result<NodeRange> read_node_range(std::string_view text);
 Result<WorkersPerNode> read_workers_per_node(std::string_view text);
-Result<HostPort> read_host_port(std::string_view text);
 Result<PortRange> read_port_range(std::string_view text);
 Result<rendezvous::IdentityMode> read_identity(std::string_view text);
 Result<rendezvous::OnJoin> read_on_join(std::string_view text);
@@ -98,7 +89,5 @@ std::optional<int> verbosity_of(std::string_view level);
 Result<std::vector<store::Network>> read_networks(std::string_view text);
 // A number of 1 or more; K, M, G or T behind it mean powers of 1024.
 Result<std::uint64_t> read_size(std::string_view text);
-// Seconds, with or without a fraction: "10", "0.5".
-Result<Duration> read_seconds(std::string_view text);
 
 }  // namespace ddprun::launcher

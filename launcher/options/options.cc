@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "launcher/options/command_line.h"
-#include "launcher/options/nearest.h"
+#include "base/command_line/command_line.h"
+#include "base/command_line/nearest.h"
 #include "launcher/options/option_table.h"
 #include "launcher/options/option_values.h"
 
@@ -242,7 +242,7 @@ MaybeError check_together(Options& options) {
 Result<Options> parse_options(const std::vector<std::string>& words, const Environment& environment,
                               const ConfigFiles& files) {
     Options options;
-    auto split = split_words(words);
+    auto split = split_words(words, job_grammar());
     if (!split) return split.error();
     options.warnings = split->warnings;
     // Then neither the other options' values nor the variables are looked at, as in argparse.
@@ -266,7 +266,7 @@ Result<Options> parse_options(const std::vector<std::string>& words, const Envir
 }
 
 std::string config_named(const std::vector<std::string>& words, const Environment& environment) {
-    const auto split = split_words(words);
+    const auto split = split_words(words, job_grammar());
     if (!split || (!split->options.empty() && only_prints(*split->options.back().row))) return "";
     std::string path;
     if (const auto variable = environment.find("DDPRUN_CONFIG"); variable != environment.end())

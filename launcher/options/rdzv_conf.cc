@@ -5,19 +5,13 @@
 #include <array>
 #include <iterator>
 
-#include "launcher/options/nearest.h"
+#include "base/command_line/nearest.h"
 #include "launcher/options/option_values.h"
 
 namespace ddprun::launcher {
 namespace {
 
 using std::chrono::milliseconds;
-
-std::string_view trimmed(std::string_view text) {
-    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-    while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-    return text;
-}
 
 // How the value of a key is checked.
 enum class Form { time, positive_time, count, yes_or_no, text };

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <iterator>
 
-#include "launcher/options/nearest.h"
+#include "base/command_line/nearest.h"
 
 namespace ddprun::launcher {
 namespace {

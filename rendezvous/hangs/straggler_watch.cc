@@ -6,7 +6,7 @@
 namespace ddprun::rendezvous {
 namespace {
 
-constexpr auto kToldAfter = std::chrono::minutes{3};
+constexpr auto kFirstToldAfter = std::chrono::minutes{3};
 constexpr auto kPeriod = std::chrono::seconds{15};
 constexpr int kToldTimes = 4;
 
@@ -23,7 +23,7 @@ bool StragglerWatch::judged(Time now, const std::optional<Straggler>& found) {
     if (rank_ != found->rank) {
         rank_ = found->rank;
         since_ = now;
-        next_ = kToldAfter;
+        next_ = kFirstToldAfter;
     }
     if (now - since_ < next_) return false;
     next_ = kToldTimes * (now - since_);

@@ -3,7 +3,7 @@
 //
 //  listener ─accept─▶ Gate ─admitted─▶ Link (wire.h) ─Came─▶ Machine ─Effects─▶ Link::send, Ledger,
 //                                                                               log, on_closed
-//                      └─ an operator ─▶ Operators (rendezvous/control) ─Operated─▶ Machine
+//                      └─ an operator ─▶ Operators (operator/control) ─Operated─▶ Machine
 //  the leader's own node ─local_send─▶ (posted) ─────Came─▶  Machine ─Effects─▶ (posted) deliver
 //
 // A bad peer affects nobody else. A caller without proof stays at the gate (gate.h). Garbage closes
@@ -27,7 +27,7 @@
 
 #include "base/log.h"
 #include "rendezvous/ledger/ledger.h"
-#include "rendezvous/service/operator_desk.h"
+#include "rendezvous/link/operator_desk.h"
 #include "rendezvous/machine/machine.h"
 #include "rendezvous/model/own_workers.h"
 

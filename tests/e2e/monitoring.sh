@@ -27,9 +27,9 @@ grep -ohE 'ddprun_[a-z_]+' "$monitoring/dashboard.json" "$monitoring/alerts.yml"
 (($(wc -l <named.out) > 15)) || fail "no metrics are named"
 unknown=$(comm -13 known.out named.out)
 [[ -z $unknown ]] || fail "there is no $unknown"
-grep -oE '`ddprun_[a-z_]+' "$root/launcher/README.md" | tr -d '`' | sort -u >told.out
+grep -oE '`ddprun_[a-z_]+' "$root/operator/README.md" | tr -d '`' | sort -u >told.out
 other=$(comm -3 known.out told.out)
-[[ -z $other ]] || fail "launcher/README.md does not name the same metrics: $other"
+[[ -z $other ]] || fail "operator/README.md does not name the same metrics: $other"
 
 say "a Prometheus scrapes a page with the token, and answers all that the dashboard asks"
 mkfifo commands

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "launcher/page/page_door.h"
+#include "operator/page/page_door.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 set -euo pipefail
 
 # Who may know the variables. A new place is fine if it compares ids, or makes names from them, and tells Slurm nothing.
-knows='^(slurm/(job_id|allocation|worker_variables)\.cc|keeper/killing/orphans\.cc|launcher/in_slurm/srun_here\.cc|launcher/ctl/(ask_job|ctl_commands|ctl_text)\.cc)$'
+knows='^(slurm/(job_id|allocation|worker_variables)\.cc|keeper/killing/orphans\.cc|launcher/in_slurm/srun_here\.cc|operator/ddpctl/(ask_job|ctl_commands|ctl_text)\.cc)$'
 
 # Prints what is wrong in a folder.
 look_at() {

@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "launcher/options/command_line.h"
+#include "base/command_line/command_line.h"
 #include "launcher/options/option_table.h"
 
 using namespace ddprun;
@@ -48,7 +48,7 @@ std::vector<Spelling> recorded() {
 
 // The one option that these words give, with its value; or why there is none.
 std::string given(const std::vector<std::string>& words) {
-    const auto split = split_words(words);
+    const auto split = split_words(words, job_grammar());
     if (!split) return "refused";
     if (split->options.size() != 1) return "other than one option";
     const GivenOption& option = split->options.front();
