@@ -115,6 +115,6 @@ mkdir "$TMPDIR/ddprun_abcdef"
 run 20 --standalone sleep 0.5
 [[ -d $TMPDIR/ddprun_abcdef ]] || fail "its owner may just be starting"
 touch --date="1 hour ago" "$TMPDIR/ddprun_abcdef"
-run 20 --standalone sleep 0.5
+run 20 --standalone bash -c 'while [[ -e $0 ]]; do sleep 0.05; done' "$TMPDIR/ddprun_abcdef"
 expect_code 0
 expect_nothing_left
