@@ -39,14 +39,16 @@ expect_in "$work/job.err" 'stacks    : where the slowest ranks are$'
 expect_nothing_left
 
 say "a worker that keeps reporting, or never reports, is left alone"
-run 60 --standalone --nproc-per-node=2 --hang-timeout=1 --lease=2 --max-restarts=0 bash -c '
+start reports --standalone --nproc-per-node=2 --hang-timeout=1 --lease=2 --max-restarts=0 bash -c '
     ((RANK == 0)) && { sleep 4; exit 0; }
     for step in {1..40}; do echo "step=$step" >&"$DDPRUN_PROGRESS_FD"; sleep 0.1; done'
-expect_code 0
-run 60 --standalone --nproc-per-node=2 --hang-timeout=1 --lease=2 --max-restarts=0 sleep 3
-expect_code 0
-expect_not_in "$work/run.err" 'no rank has made progress'
-(($(grep -c 'no rank has reported progress in .* ends the job only if all its workers stand still' "$work/run.err") == 1)) || fail "not said once"
+start silent --standalone --nproc-per-node=2 --hang-timeout=1 --lease=2 --max-restarts=0 sleep 3
+for name in reports silent; do
+    join $name 60
+    expect_code 0
+    expect_not_in "$work/$name.err" 'no rank has made progress'
+done
+(($(grep -c 'no rank has reported progress in .* ends the job only if all its workers stand still' "$work/silent.err") == 1)) || fail "not said once"
 expect_nothing_left
 
 say "a loss that is not a number is told once, with its rank and step"
