@@ -35,7 +35,7 @@ def fingerprint():
     found = {"variable " + name: value for name, value in os.environ.items()}
     found["sys.path"] = repr(sys.path)
     argv = getattr(sys, "argv", [])
-    found["sys.argv[0]"], found["sys.argv"] = repr(argv[:1]), repr(argv[1:])
+    found["sys.argv[0]"], found["sys.argv"] = "".join(map(str, argv[:1])), repr(argv[1:])
     found["the warning filters"] = _filters()
     found["logging"] = _logging()
     found["the signal handlers"] = _signals()
@@ -62,7 +62,7 @@ def difference(wanted, found, apart, first=True):
         if what.startswith("variable ") and what[9:] in apart:
             continue
         # With -m it becomes the file of the module after the site initialisation.
-        if what == "sys.argv[0]" and "['-m']" in (wanted.get(what), found.get(what)):
+        if what == "sys.argv[0]" and "-m" in (wanted.get(what), found.get(what)):
             continue
         return what
     return ""

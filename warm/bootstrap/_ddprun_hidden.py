@@ -24,7 +24,7 @@ class Hidden:
 
     def __init__(self, preload, path):
         self._path = path
-        self._groups, self._apart = preload.groups, preload.apart
+        self._groups, self._apart, self._brought = preload.groups, preload.apart, preload.brought
         self._stage = 0  # so many groups have been given out
         self._rest = {}  # module -> its number of group; the bootstrap's own modules: -1
         self._modules = {}
@@ -78,8 +78,8 @@ class Hidden:
             return  # another thread has asked meanwhile
         if number == self._stage and name == self._groups[number].name:
             self._give_group(self._groups[number])
-        elif number >= self._stage and is_listed(name) and self._groups[number].changes_state():
-            self._end("%s is imported before %s" % (name, self._groups[number].name))
+        elif is_listed(name) and any(each.changes_state() for each in self._groups[self._stage:number + 1]):
+            self._end("%s is imported before %s" % (name, self._groups[self._stage].name))
         else:
             self._give(self._needed([name]), early=True)
 
@@ -111,7 +111,8 @@ class Hidden:
     def _needed(self, names):
         needed, waiting = set(names), list(names)
         while waiting:
-            for owner in held_by(self._modules[waiting.pop()]):
+            name = waiting.pop()
+            for owner in [*held_by(self._modules[name]), *self._brought.get(name, ())]:
                 if owner in self._rest and owner not in needed:
                     needed.add(owner)
                     waiting.append(owner)

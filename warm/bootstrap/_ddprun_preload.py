@@ -159,6 +159,7 @@ class Preload:
         self.failed = ""  # the import behind others at which this server had to stop
         self._leave = dict(leave)
         self.groups = []
+        self.brought = {}  # module -> what its import was the first to import
         self.partly = ""  # why not all is imported that the workers import
         self._pace = pace
         self._refused = ""  # why an import was ended
@@ -178,16 +179,26 @@ class Preload:
             if why:
                 self._refused = why
                 raise Refused(why)
+            self.brought.setdefault(_importing(), set()).add(name)
             return spec
         return None
 
     def add(self, records):
         """Imports what is new in the records of the workers. Returns why no worker may be forked, or ""."""
+        begun = list(getattr(sys, "argv", ()))
+        try:
+            return self._add(*(records or [[]]))
+        finally:
+            sys.argv[:] = begun
+
+    def _add(self, first, *others):
         self.partly = ""
-        first, *others = records or [[]]
         for number, (name, state) in enumerate(first):
             if name in sys.modules:
                 continue
+            # It becomes the file of the module after the site initialisation.
+            if state and sys.argv[:1] == ["-m"]:
+                sys.argv[0] = state.get("sys.argv[0]", "-m")
             self.partly = self._leave.get(name) or self._not_now(name, state, first[:number], others)
             if self.partly:
                 break

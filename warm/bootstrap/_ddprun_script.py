@@ -18,7 +18,23 @@ def path_of(plan):
 
 
 def listed_imports_of(script):
-    """What a script, and the modules beside it, import of the list at their outer level, in this order."""
+    """What a script, and the modules beside it, import of the list at their outer level, in this order. It is read in
+    a process of its own: what that takes of Python would be there in the workers, too."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writing, "\n".join(_read(script)).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with open(reading) as names:
+        found = names.read().split("\n")
+    os.waitpid(child, 0)
+    return [name for name in found if name]
+
+
+def _read(script):
     import ast
     folder, found, read = os.path.dirname(os.path.realpath(script)), [], set()
 
