@@ -218,7 +218,9 @@ void MachineState::ask_stop(Time now, rendezvous::StopAsked stop) {
     request.take(std::move(stop));
     if (!link.is_welcomed() && !link.call() && by_signal)
         return leave(now, stopped_by(*request.asked()));
-    if (by_signal && first)
+    // The leader's node leaves when the job runs without it; that may take longer.
+    const bool leads_on = leads() && request.asked()->cause == rendezvous::StopCause::node_leaves;
+    if (by_signal && first && !leads_on)
         request.await_answer(now + share(lease.lease(), rendezvous::kSignalAnswered));
     if (link.is_welcomed()) tell_stop(now);
 }

@@ -49,6 +49,7 @@ StopAsked stop_by_signal(int signal, const StopOptions& options, Time now) {
         // A plain SIGTERM may be scancel's, so it leads to a requeue only if the user says so.
         // After the time limit it is certainly Slurm's.
         asked.requeue = options.requeue == RequeueMode::always;
+        if (options.leaves && !asked.requeue) asked.cause = StopCause::node_leaves;
         if (options.job_end && now >= *options.job_end) {
             asked.cause = StopCause::time_limit;
             asked.reason += " (time limit)";
@@ -85,6 +86,8 @@ const char* to_string(StopCause cause) {
             return "named_signal";
         case StopCause::larger_world:
             return "larger_world";
+        case StopCause::node_leaves:
+            return "node_leaves";
     }
     return "signal";
 }

@@ -29,6 +29,7 @@ struct StopOptions {
     std::optional<Duration> before;      // --stop-before; none: by the last snapshot
     std::optional<int> worker_signal;    // --stop-signal
     std::vector<int> requeue_signals;    // --requeue-signal
+    bool leaves = false;                 // this node alone at SIGTERM (--on-sigterm=leave)
     RequeueMode requeue =
         RequeueMode::never;  // outside a batch job there is no queue to go back to
 };

@@ -18,7 +18,8 @@ FailureOutlets failure_outlets(const JobInput& input, const rendezvous::Ending& 
                       (report.first.has_value() || report.lost.has_value());
     outlets.json_file = log_folder.empty() ? "" : log_folder + "/failure.json";
     // A stop that somebody asked for is no failure.
-    if (ending.verdict == Verdict::user_signal || ending.verdict == Verdict::work_left)
+    if (ending.verdict == Verdict::user_signal || ending.verdict == Verdict::work_left ||
+        ending.verdict == Verdict::left)
         return outlets;
     if (const auto found = input.environment.find("TORCHELASTIC_ERROR_FILE");
         found != input.environment.end())

@@ -259,7 +259,9 @@ class Job {
     // verdict. The service bounds that itself; the timer is a second bound in case it does not.
     void stop_when_done() {
         if (!ending_) return;
-        if (service_closed_ || !service_->leads()) return loop_.stop();
+        // A leader that leaves a job which goes on has told nobody an end: another node leads then.
+        const bool left = ending_->verdict == rendezvous::Verdict::left;
+        if (service_closed_ || !service_->leads() || left) return loop_.stop();
         last_.expires_after(plan_.limits.times.lease + kFlushLimit);
         last_.async_wait([this](const boost::system::error_code& error) {
             if (!error) loop_.stop();

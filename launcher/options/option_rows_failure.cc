@@ -170,6 +170,15 @@ constexpr OptionRow kSlurm[] = {
      .help = "The signal that workers get at such a stop, and at every other stop except after a "
              "failure",
      .set = into<&Options::stop_signal, read_signal>},
+    {.name = "on-sigterm",
+     .placeholder = "leave|stop",
+     .choices = "leave stop",
+     .closed = true,
+     .default_text = "leave where --nnodes has MIN below MAX and no Slurm step is there; else stop",
+     .help = "What SIGTERM to one ddprun means. leave: its workers get the stop and may save, then "
+             "the job goes on without this node and uses up no restart; where fewer than MIN nodes "
+             "would be left, the job stops. stop: the whole job stops",
+     .set = into<&Options::leaves_on_sigterm, read_on_sigterm>},
     {.name = "requeue",
      .placeholder = "auto|never|always",
      .choices = "auto never always",

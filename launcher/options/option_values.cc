@@ -95,6 +95,12 @@ Result<rendezvous::OnJoin> read_on_join(std::string_view text) {
     return usage_error("not known; give restart, wait or spare");
 }
 
+Result<bool> read_on_sigterm(std::string_view text) {
+    if (text == "leave") return true;
+    if (text == "stop") return false;
+    return usage_error("not known; give leave or stop");
+}
+
 // A colon anywhere makes it a list; ranks that are not in it have nothing.
 Result<StreamsPerRank> read_streams(std::string_view text) {
     StreamsPerRank result;

@@ -72,6 +72,8 @@ Result<WorkersPerNode> read_workers_per_node(std::string_view text);
 Result<PortRange> read_port_range(std::string_view text);
 Result<rendezvous::IdentityMode> read_identity(std::string_view text);
 Result<rendezvous::OnJoin> read_on_join(std::string_view text);
+// Whether a node leaves at SIGTERM.
+Result<bool> read_on_sigterm(std::string_view text);
 // --max-restarts: a number, or auto, which is rendezvous::kAutoRestarts.
 Result<int> read_restart_limit(std::string_view text);
 Result<StreamsPerRank> read_streams(std::string_view text);

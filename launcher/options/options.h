@@ -110,6 +110,7 @@ struct Options {
     std::optional<int> stop_signal;
     std::vector<int> requeue_signals;
     std::optional<agent::RequeueMode> requeue;
+    std::optional<bool> leaves_on_sigterm;  // --on-sigterm; none: where that is the default
     // --requeue-begin; none: after Slurm's own delay.
     std::optional<std::chrono::seconds> requeue_begin = kRequeueBegin;
     bool end_headless = true;

@@ -12,6 +12,7 @@ void make_check_plan(Plan& plan, const Options& options, const std::string& prog
         options.join_timeout.value_or(plan.limits.times.last_call * 3 / 2);
     // A late node must not start the check again.
     plan.limits.on_join = rendezvous::OnJoin::spare;
+    plan.stop.leaves = false;
     // A check reports once. A restart, a hang timeout or a hook would only delay or repeat the
     // report.
     plan.limits.max_restarts = 0;

@@ -172,6 +172,12 @@ MaybeError plan_stop(Plan& plan, const Options& options,
         if (std::ranges::find(plan.signals, number) == plan.signals.end())
             plan.signals.push_back(number);
     }
+    const bool elastic = plan.limits.min_nodes < plan.limits.max_nodes;
+    if (options.leaves_on_sigterm.value_or(false) && !elastic)
+        return usage_error(
+            "--on-sigterm=leave: no node can leave a job that needs all its nodes; give "
+            "--nnodes=MIN:MAX, or leave the option out");
+    stop.leaves = options.leaves_on_sigterm.value_or(elastic && !allocation);
     if (!allocation) {
         plan_stop_without_srun(plan, options, host);
         return std::nullopt;

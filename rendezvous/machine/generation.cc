@@ -57,6 +57,10 @@ void MachineState::on_won(Time now) {
          to_text(assignment.generation) + ": " + count_text(hosts_of(assignment), "node") + ", " +
              count_text(static_cast<std::size_t>(assignment.world_size), "worker"));
     if (stop.is_asked()) return interrupt(now, {{}, "a stop was requested"}, Note::Level::info);
+    for (const Member& member : assignment.members)
+        if (leaving.contains(member.node))
+            return interrupt(now, {{}, leaving.sentence(member.node)}, Note::Level::info,
+                             RestartCause::planned);
     announce(now);
 }
 
@@ -132,8 +136,8 @@ void MachineState::end_generation(Time now, const std::string& cause, Note::Leve
 // succeeded, or a planned stop is done.
 void MachineState::all_complete(Time now) {
     if (!claim.all_completed()) return;
-    if (const auto larger = stop.regrouping())
-        return end_generation(now, std::string(*larger), Note::Level::info, RestartCause::planned);
+    if (const auto why = stop.regrouping())
+        return end_generation(now, std::string(*why), Note::Level::info, RestartCause::planned);
     if (!stop.is_asked())
         end.decide(ended(Verdict::succeeded, 0,
                          all_of(held()->assignment) + " of " +
@@ -172,17 +176,12 @@ void MachineState::consider_late_joiners(Time now) {
     if (!late.is_due(now, world.snapshot)) return wake_at(late.next_look());
     for (const auto& [id, node] : roster.nodes())
         if (node.connected() && node.idle() && !roster.gone(id) && !held()->lease.has(id) &&
-            !record.is_drained(id.name))
+            !record.is_drained(id.name) && !leaving.contains(id))
             world.waiting.push_back(id.name);
     const auto verdict = late.look(now, world, limits());
     if (!verdict) return;
     wake_at(late.next_look());
-    if (!verdict->regroup) return;
-    stop.regroup(verdict->sentence);
-    facts.interrupt({{}, verdict->sentence}, now);
-    record.ended(now, now);
-    note(Note::Level::info, verdict->sentence);
-    stop_all(now);
+    if (verdict->regroup) regroup(now, StopCause::larger_world, verdict->sentence);
 }
 
 }  // namespace ddprun::rendezvous

@@ -144,6 +144,7 @@ void MachineState::lead(Time now) {
     if (holding() && !held()->lease.granted())
         wake_at(held()->since + share(lease(), kEchoes) + Duration{1});
     scan(now);
+    let_go(now);
     if (holding()) look_for_newer(now);
     look_for_snapshot(now);
     if (phase == Phase::running) watch_for_hang(now);

@@ -40,6 +40,7 @@
 #include "rendezvous/parts/job_end.h"
 #include "rendezvous/parts/job_record.h"
 #include "rendezvous/parts/late_join_watch.h"
+#include "rendezvous/parts/leaving_nodes.h"
 #include "rendezvous/parts/ledger_patience.h"
 #include "rendezvous/parts/out_of_service.h"
 #include "rendezvous/parts/output.h"
@@ -103,6 +104,7 @@ struct MachineState {
     Gathering gathering;
     OutOfServiceNodes out_of_service;
     UnusableNodes unusable;
+    LeavingNodes leaving;
     UnusableNodes other_version;     // of the order; they have never been members
     std::set<std::string> refusals;  // that have been said
     AllocationStart allocation;
@@ -240,7 +242,11 @@ struct MachineState {
     std::string name_of(int rank) const;
 
     // stopping.cc: the agreed stop
-    void on_stop_asked(Time now, Session session, const StopAsked& asked);
+    void on_stop_asked(Time now, Session session, const StopAsked& said);
+    std::string why_needed(const NodeId& node) const;
+    void regroup(Time now, StopCause cause, const std::string& sentence);
+    void let_go(Time now);
+    bool the_others_run() const;
     void begin_stop(Time now, const StopAsked& asked, const std::string& sentence);
     void resume_stop(Time now, const Stop& told);
     void withdraw_requeue(const StopAsked& asked);

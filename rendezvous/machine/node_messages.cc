@@ -19,7 +19,10 @@ void MachineState::came(Time now, const Came& event) {
                         [&](const StopAsked& m) { on_stop_asked(now, session, m); },
                         [&](const Leave& m) {
                             if (const NodeState* node = roster.of(session))
-                                on_gone(now, NodeId(node->id), "left: " + m.reason, false);
+                                on_gone(
+                                    now, NodeId(node->id),
+                                    leaving.contains(node->id) ? "has left" : "left: " + m.reason,
+                                    false);
                         },
                         [&](const Gone& m) { on_said_gone(now, session, m.node); },
                         [&](const Unusable& m) { on_unusable(now, session, m.reason); },
@@ -233,6 +236,7 @@ void MachineState::on_facts(Time now, const NodeId& node, const Facts& said) {
 
 void MachineState::on_gone(Time now, const NodeId& id, const std::string& why, bool to_blame) {
     if (!roster.set_gone(id, now)) return;
+    leaving.left(id);
     gathering.member_is_gone();
     if (holding() && held()->lease.has(id))
         interrupt(now, {id.name, "node " + id.name + " " + why, to_blame}, Note::Level::warn);

@@ -183,6 +183,7 @@ bool MachineState::is_known(const std::string& host) const {
 
 // Why a node that is connected runs nothing.
 std::string MachineState::parked(const NodeId& node) const {
+    if (leaving.contains(node)) return {};
     if (record.is_drained(node.name))
         return "an operator has taken this node out; it waits for the end of the job";
     return parked_sentence(static_cast<int>(held()->assignment.members.size()), limits());

@@ -48,7 +48,8 @@ bool MachineState::ready(Time now, const NodeState& node) const {
 }
 
 bool MachineState::candidate(Time now, const NodeState& node) const {
-    return node.beat.floor >= newest() && ready(now, node) && !record.is_drained(node.id.name);
+    return node.beat.floor >= newest() && ready(now, node) && !record.is_drained(node.id.name) &&
+           !leaving.contains(node.id);
 }
 
 int MachineState::count_candidates(Time now) const {
@@ -72,12 +73,14 @@ Time MachineState::members_awaited_until(Time now, bool by_lease) const {
     for (const Member& member : top()->assignment.members) {
         const NodeState* node = roster.find(member.node);
         if ((node && candidate(now, *node)) || roster.gone(member.node) || given_up(member.node) ||
-            record.is_drained(member.node.name) || (by_lease && (!node || !node->connected())))
+            record.is_drained(member.node.name) || leaving.contains(member.node) ||
+            (by_lease && (!node || !node->connected())))
             continue;
         return gathering.since() + share(lease(), kMembersAwaited);
     }
     for (const auto& [id, node] : roster.nodes())
-        if (node.beat.floor < newest() && ready(now, node) && !record.is_drained(id.name))
+        if (node.beat.floor < newest() && ready(now, node) && !record.is_drained(id.name) &&
+            !leaving.contains(id))
             return gathering.since() + share(lease(), kMembersAwaited);
     return kLongAgo;
 }

@@ -153,7 +153,8 @@ struct Report {
 
 // This node asks for a stop of all nodes: it got a signal, or the time limit of the job is near.
 // The first request counts. A later plain signal (cause `signal`) withdraws the requeue of an
-// earlier request.
+// earlier request. With the cause `node_leaves` it asks to leave; where too few nodes would be
+// left, that is a plain signal.
 struct StopAsked {
     int signal = 0;
     std::string reason;

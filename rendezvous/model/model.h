@@ -172,6 +172,7 @@ enum class Verdict : int {
     internal = 3,       // our own fault; 70
     work_left = 4,      // stopped by time limit, preemption or drain with work left; 75
     user_signal = 5,    // stopped by a user's signal; 128+n
+    left = 6,           // this node alone: it has left a job that goes on; 128+n
 };
 
 // Why a planned stop happens; it leaves time for a last snapshot. The numbers are sent.
@@ -180,6 +181,7 @@ enum class StopCause : int {
     time_limit = 1,    // the job's time limit is near: ends with 75
     named_signal = 2,  // a signal of --requeue-signal: ends with 75
     larger_world = 3,  // to take in waiting nodes: the next generation follows
+    node_leaves = 4,   // a node got SIGTERM (--on-sigterm): the next generation follows, without it
 };
 
 // A failure after the first one of its generation, without its output.

@@ -18,6 +18,8 @@ const char* to_string(Verdict verdict) {
             return "stopped_with_work_left";
         case Verdict::user_signal:
             return "stopped_by_signal";
+        case Verdict::left:
+            return "left";
     }
     return "internal";
 }
@@ -36,9 +38,10 @@ Ending unavailable(std::string sentence) {
 
 // Only what a stop has ended goes on later, so a plain signal says nothing of work that is left.
 Ending ended_by_stop(StopCause cause, int signal, std::string sentence) {
-    return cause == StopCause::signal
-               ? ended(Verdict::user_signal, code_of_signal(signal), std::move(sentence))
-               : ended(Verdict::work_left, kWorkLeftCode, std::move(sentence));
+    const int code = code_of_signal(signal);
+    if (cause == StopCause::signal) return ended(Verdict::user_signal, code, std::move(sentence));
+    if (cause == StopCause::node_leaves) return ended(Verdict::left, code, std::move(sentence));
+    return ended(Verdict::work_left, kWorkLeftCode, std::move(sentence));
 }
 
 }  // namespace ddprun::rendezvous

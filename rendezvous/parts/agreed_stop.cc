@@ -19,9 +19,9 @@ std::optional<Stop> AgreedStop::told(Time now, Generation generation,
         // less.
         if (asked_->left) stop.left = *asked_->left - (now - since_);
         stop.requeue = ending->requeue;
-    } else if (larger_world_) {
-        stop.reason = *larger_world_;
-        stop.cause = StopCause::larger_world;
+    } else if (regroup_) {
+        stop.reason = regroup_->sentence;
+        stop.cause = regroup_->cause;
     } else {
         return std::nullopt;
     }

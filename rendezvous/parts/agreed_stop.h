@@ -1,5 +1,5 @@
 // The planned stop that is under way, if any: somebody asked for the end of the job (a signal, the
-// time limit), or the generation makes room for a larger world (PROTOCOL.md, rules 20 and 23).
+// time limit), or the generation makes room for one of other nodes (PROTOCOL.md, rules 20 and 23).
 //
 // Pure; owned by the rendezvous machine.
 #pragma once
@@ -25,12 +25,15 @@ class AgreedStop {
     void requeues() { requeueing_ = true; }
     bool is_requeueing() const { return requeueing_; }
 
-    // ---- the generation is to make room for a larger world, and says why
-    void regroup(const std::string& sentence) { larger_world_ = sentence; }
-    void regrouped() { larger_world_.reset(); }
-    const std::optional<std::string>& regrouping() const { return larger_world_; }
+    // ---- the generation is to make room for another one, and says why
+    void regroup(StopCause cause, const std::string& sentence) { regroup_ = {cause, sentence}; }
+    void regrouped() { regroup_.reset(); }
+    // Why; none: it is not to.
+    std::optional<std::string> regrouping() const {
+        return regroup_ ? std::optional(regroup_->sentence) : std::nullopt;
+    }
 
-    bool is_under_way() const { return is_asked() || larger_world_; }
+    bool is_under_way() const { return is_asked() || regroup_.has_value(); }
     // The Stop that a member gets; empty: no stop is under way. `ending`: the decided end of the
     // job, if it ends.
     std::optional<Stop> told(Time now, Generation generation,
@@ -40,7 +43,11 @@ class AgreedStop {
     std::optional<StopAsked> asked_;
     Time since_{};
     bool requeueing_ = false;
-    std::optional<std::string> larger_world_;
+    struct Regroup {
+        StopCause cause;
+        std::string sentence;
+    };
+    std::optional<Regroup> regroup_;
 };
 
 }  // namespace ddprun::rendezvous

@@ -15,7 +15,7 @@ void each_field(auto& v, Is<Stop> auto& stop) {
     v(DDPRUN_FIELD(generation), stop.generation, kNumberOrNone);
     v(DDPRUN_FIELD(signal), stop.signal, Whole{0, 64});
     v(DDPRUN_FIELD(reason), stop.reason, kSentence);
-    v(DDPRUN_FIELD(cause), stop.cause, up_to(StopCause::larger_world));
+    v(DDPRUN_FIELD(cause), stop.cause, up_to(StopCause::node_leaves));
     v(DDPRUN_FIELD(left), stop.left, kAround);
     v(DDPRUN_FIELD(requeue), stop.requeue, Any{});
 }
@@ -145,7 +145,7 @@ void each_field(auto& v, Is<Report> auto& report) {
 void each_field(auto& v, Is<StopAsked> auto& asked) {
     v(DDPRUN_FIELD(signal), asked.signal, Whole{0, 64});
     v(DDPRUN_FIELD(reason), asked.reason, kSentence);
-    v(DDPRUN_FIELD(cause), asked.cause, up_to(StopCause::larger_world));
+    v(DDPRUN_FIELD(cause), asked.cause, up_to(StopCause::node_leaves));
     v(DDPRUN_FIELD(left), asked.left, kAround);
     v(DDPRUN_FIELD(requeue), asked.requeue, Any{});
 }

@@ -136,7 +136,7 @@ void each_field(auto& v, Is<NodeLoss> auto& loss) {
 }
 
 void each_field(auto& v, Is<Ending> auto& ending) {
-    v(DDPRUN_FIELD(verdict), ending.verdict, up_to(Verdict::user_signal));
+    v(DDPRUN_FIELD(verdict), ending.verdict, up_to(Verdict::left));
     v(DDPRUN_FIELD(code), ending.code, Whole{0, 255});
     v(DDPRUN_FIELD(sentence), ending.sentence, kSentence);
     v(DDPRUN_FIELD(first_failure), ending.first_failure, Any{});

@@ -186,9 +186,10 @@ void Invariants::proposed(const Process& leader, const LedgerEntry& entry) {
         if (facts.failure() && !known.failure())
             world_.violation(who + facts.failure().outcome().sentence);
         const auto stop = facts.stop(kLongAgo);
-        // A stop for a larger world is fulfilled by the next generation. Every other stop ends the
-        // job.
-        if (stop && stop->cause != rendezvous::StopCause::larger_world)
+        // A stop for a larger world, or for one without a node that leaves, is fulfilled by the
+        // next generation. Every other stop ends the job.
+        if (stop && stop->cause != rendezvous::StopCause::larger_world &&
+            stop->cause != rendezvous::StopCause::node_leaves)
             world_.violation(who + "a stop");
     }
 }
@@ -354,7 +355,8 @@ void Invariants::exited(const Process& process, const Ending& ending) {
     if (ending.verdict == Verdict::unavailable && ending.code == 69) return;
     // A node with a signal of its user and without a leader stops alone.
     if (process.signalled &&
-        (ending.verdict == Verdict::user_signal || ending.verdict == Verdict::work_left))
+        (ending.verdict == Verdict::user_signal || ending.verdict == Verdict::work_left ||
+         ending.verdict == Verdict::left))
         return;
     // A ledger that is away for good cannot record the end. Then the end that a leader has sent
     // counts.

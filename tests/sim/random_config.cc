@@ -60,6 +60,12 @@ void add_operators(WorldConfig& config, Duration horizon) {
         config.faults.push_back(each);
 }
 
+// Drawn like these. Under Slurm SIGTERM goes to all nodes.
+bool leaves(const WorldConfig& config) {
+    Random random(config.seed + 9'000'000);
+    return random.chance(0.5) && config.limits.min_nodes < config.limits.max_nodes;
+}
+
 }  // namespace
 
 WorldConfig random_config(std::uint64_t seed) {
@@ -135,6 +141,7 @@ WorldConfig random_config(std::uint64_t seed) {
     if (random.chance(0.15)) requeue(config, random);
     surround(config, random);
     add_operators(config, seconds{10});
+    config.leaves = leaves(config);
     return config;
 }
 
@@ -167,6 +174,7 @@ WorldConfig hard_config(std::uint64_t seed) {
     config.blind.clear();
     surround(config, random);
     add_operators(config, seconds{6});
+    config.leaves = leaves(config);
     return config;
 }
 

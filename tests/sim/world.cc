@@ -139,6 +139,7 @@ void World::start_process(Host& host) {
     config.stop.requeue = agent::RequeueMode::automatic;
     // SIGUSR1, as with --requeue-signal=USR1.
     config.stop.requeue_signals = {10};
+    config.stop.leaves = config_.leaves;
     config.leads =
         place == 0 && config_.outside == 0;  // as with --node-rank: host 0 has the endpoint
     config.may_lead = config_.outside == 0;
@@ -361,14 +362,15 @@ void World::answer_for_slurm(Process& process, const rendezvous::AskNodeStates& 
 }
 
 // A process ends when its agent has exited and its service has closed, if it leads: a leader stays
-// to tell the end to the others.
+// to tell the end to the others, unless it leaves a job that goes on.
 void World::end_process(Process& process) {
     if (process.exit && process.connection >= 0) {
         network_.close(process.connection, kNode);
         process.connection = -1;
         process.link_up = false;
     }
-    if (process.agent && (!process.exit || (process.leads() && !process.closed))) return;
+    const bool left = process.exit && process.exit->verdict == rendezvous::Verdict::left;
+    if (process.agent && (!process.exit || (process.leads() && !process.closed && !left))) return;
     close_leader_side(process);
     process.alive = false;
     trace(host_of(process), "ddprun ends");

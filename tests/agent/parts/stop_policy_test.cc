@@ -60,6 +60,17 @@ TEST(StopPolicy, RequeuesWhatTheUserHasNamed) {
     EXPECT_FALSE(stop_by_time_limit(in_slurm(never), at(5)).requeue);
 }
 
+// Of an elastic job outside Slurm. Ctrl-C is the user's, who wants the end of all.
+TEST(StopPolicy, LeavesBySigtermAlone) {
+    StopOptions options;
+    options.leaves = true;
+    EXPECT_EQ(stop_by_signal(SIGTERM, options, at(5)).cause, StopCause::node_leaves);
+    EXPECT_EQ(stop_by_signal(SIGINT, options, at(5)).cause, StopCause::signal);
+    options.requeue = RequeueMode::always;
+    EXPECT_EQ(stop_by_signal(SIGTERM, options, at(5)).cause, StopCause::signal);
+    EXPECT_STREQ(to_string(StopCause::node_leaves), "node_leaves");
+}
+
 // A SIGTERM at the end of the job's time is Slurm's and no scancel. Nobody has seen it coming, so
 // there was no time for a snapshot, and nothing is requeued.
 TEST(StopPolicy, KnowsTheTimeLimitsSigterm) {

@@ -408,6 +408,20 @@ TEST(Plan, StopAndRequeue) {
     EXPECT_FALSE(alone->end_headless);
 }
 
+// Slurm signals all nodes, and who needs all of them cannot lose one.
+TEST(Plan, ANodeOfAnElasticJobOutsideSlurmLeavesAtSigterm) {
+    const auto outside = [](std::vector<std::string> words, const char* nodes) {
+        words.insert(words.end(), {nodes, "--node-rank=0", "--rdzv-endpoint=h:29500"});
+        return plan(words);
+    };
+    EXPECT_TRUE(outside({}, "--nnodes=1:2")->stop.leaves);
+    EXPECT_FALSE(outside({"--on-sigterm=stop"}, "--nnodes=1:2")->stop.leaves);
+    EXPECT_FALSE(outside({}, "--nnodes=2")->stop.leaves);
+    EXPECT_FALSE(plan({"--nnodes=1:2"}, step(2))->stop.leaves);
+    EXPECT_TRUE(plan({"--nnodes=1:2", "--on-sigterm=leave"}, step(2))->stop.leaves);
+    EXPECT_THAT(plan({"--on-sigterm=leave"}).error().sentence(), HasSubstr("--nnodes=MIN:MAX"));
+}
+
 // The script of a batch job of one node starts ddprun without srun. Its options ask for the
 // requeue; without them ddprun leaves the script's job alone. Where it can requeue nothing, it says
 // so.

@@ -13,6 +13,8 @@ TEST(Ending, OfAStopLeavesWorkButForAPlainSignal) {
     EXPECT_EQ(by_signal.verdict, Verdict::user_signal);
     EXPECT_EQ(by_signal.code, 143);
     EXPECT_EQ(by_signal.sentence, "stopped by SIGTERM");
+    EXPECT_EQ(ended_by_stop(StopCause::node_leaves, 15, "").verdict, Verdict::left);
+    EXPECT_EQ(ended_by_stop(StopCause::node_leaves, 15, "").code, 143);
     // The number of the signal does not matter there.
     for (const StopCause cause : {StopCause::time_limit, StopCause::named_signal}) {
         EXPECT_EQ(ended_by_stop(cause, 10, "").verdict, Verdict::work_left);
@@ -36,6 +38,7 @@ TEST(Verdict, HasANameInReports) {
     EXPECT_STREQ(to_string(Verdict::internal), "internal");
     EXPECT_STREQ(to_string(Verdict::work_left), "stopped_with_work_left");
     EXPECT_STREQ(to_string(Verdict::user_signal), "stopped_by_signal");
+    EXPECT_STREQ(to_string(Verdict::left), "left");
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ TEST(AgreedStop, TellsHowMuchTimeIsLeft) {
 // is forgotten with its generation. If it stayed, the next generation would stop at once.
 TEST(AgreedStop, ForALargerWorldEndsWithTheGeneration) {
     AgreedStop stop;
-    stop.regroup("c joined");
+    stop.regroup(StopCause::larger_world, "c joined");
     EXPECT_TRUE(stop.is_under_way());
     EXPECT_FALSE(stop.is_asked()) << "the job goes on";
     const auto told = stop.told(at(0), Generation{2}, std::nullopt);
