@@ -9,13 +9,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 
 #include "base/release.h"
 #include "base/system/boot_clock.h"
 #include "base/system/out_of_resources.h"
 #include "base/system/print_text.h"
 #include "base/system/standard_streams.h"
+#include "base/system/start_thread.h"
 #include "operator/ddpctl/ask_job.h"
 #include "operator/ddpctl/asking_commands.h"
 #include "operator/ddpctl/ctl_text.h"
@@ -127,10 +127,11 @@ int run_looking(const CtlCall& call) {
 // | head -n 1` the next event may be hours away. Each text is flushed when it is printed. Only a
 // pipe or a socket can tell.
 void end_with_reader() {
-    std::thread([] {
+    auto thread = start_thread("the end of the reader", [] {
         for (pollfd reader{STDOUT_FILENO, 0, 0};;)
             if (::poll(&reader, 1, -1) > 0) std::_Exit(0);
-    }).detach();
+    });
+    if (thread) thread->detach();  // else the next text ends it
 }
 
 // The height of the terminal; 0: standard output is none.

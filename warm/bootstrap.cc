@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/system/unique_fd.h"
+#include "base/system/write_all.h"
 
 namespace ddprun::agent::warm {
 
@@ -26,9 +27,8 @@ Result<> write_bootstrap(const std::string& temporary) {
         const std::string path = folder + "/" + std::string(name);
         const UniqueFd file(
             ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-        if (file &&
-            ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()))
-            continue;
+        if (file) errno = write_all(file.get(), text);
+        if (file && errno == 0) continue;
         const Error error = failed(path);
         ::unlink(path.c_str());
         return error;

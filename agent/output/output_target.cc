@@ -11,6 +11,8 @@
 #include <climits>
 #include <cstdio>
 
+#include "base/system/write_all.h"
+
 namespace ddprun::agent {
 namespace {
 
@@ -62,21 +64,11 @@ ssize_t OutputTarget::write_some(const char* bytes, std::size_t size) {
 
 int OutputTarget::write_all(const std::vector<std::string>& pieces,
                             const FileThread::Progress& progress) {
+    const BetweenWrites between{
+        // Another process may have made a device non-blocking.
+        [this] { return wait_for_room(std::chrono::seconds{1}), true; }, [&] { ++*progress; }};
     for (const std::string& piece : pieces)
-        for (std::size_t written = 0; written < piece.size();) {
-            const ssize_t n = ::write(number(), piece.data() + written, piece.size() - written);
-            if (n >= 0) {
-                written += static_cast<std::size_t>(n);
-                ++*progress;
-                // A device (terminal-like, so not a file for us) may have been made non-blocking by
-                // another process.
-                // Another process may have made a device non-blocking.
-            } else if (errno == EAGAIN) {
-                wait_for_room(std::chrono::seconds{1});
-            } else if (errno != EINTR) {
-                return errno;
-            }
-        }
+        if (const int problem = ddprun::write_all(number(), piece, between)) return problem;
     return 0;
 }
 

@@ -6,16 +6,16 @@
 #include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/connect.hpp>
-#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <tuple>
 #include <variant>
 
+#include "base/loop/in_time.h"
+
 namespace ddprun::store {
 namespace asio = boost::asio;
-using namespace asio::experimental::awaitable_operators;
 using boost::system::error_code;
 
 namespace {
@@ -35,14 +35,13 @@ Error from_code(const error_code& code) {
 
 Error late() { return Error(ErrorCode::timed_out, "no answer in time"); }
 
-// Runs an operation with a time limit. If the timer ends first, `||` cancels the operation.
+// Runs an operation with a time limit.
 template <class T>
-asio::awaitable<Result<T>> in_time(asio::steady_timer& timer, Deadline deadline,
-                                   asio::awaitable<std::tuple<error_code, T>> operation) {
-    timer.expires_at(deadline);
-    auto first = co_await (std::move(operation) || timer.async_wait(kWithError));
-    if (first.index() == 1) co_return late();
-    auto [code, value] = std::get<0>(std::move(first));
+asio::awaitable<Result<T>> answered_by(asio::steady_timer& timer, Deadline deadline,
+                                       asio::awaitable<std::tuple<error_code, T>> operation) {
+    auto ended = co_await ended_by(timer, deadline, std::move(operation));
+    if (!ended) co_return late();
+    auto [code, value] = std::move(*ended);
     if (code) co_return from_code(code);
     co_return std::move(value);
 }
@@ -143,12 +142,12 @@ AsyncStoreClient::Awaitable<> AsyncStoreClient::open(Deadline deadline) {
     error_code ignored;
     socket_.close(ignored);
     asio::ip::tcp::resolver resolver(socket_.get_executor());
-    const auto found = co_await in_time<asio::ip::tcp::resolver::results_type>(
+    const auto found = co_await answered_by<asio::ip::tcp::resolver::results_type>(
         timer_, deadline,
         resolver.async_resolve(host_, std::to_string(port_),
                                asio::ip::resolver_base::numeric_service, kWithError));
     if (!found) co_return found.error();
-    const auto connected = co_await in_time<asio::ip::tcp::endpoint>(
+    const auto connected = co_await answered_by<asio::ip::tcp::endpoint>(
         timer_, deadline, asio::async_connect(socket_, *found, kWithError));
     if (!connected) co_return connected.error();
     // Each request is small and waited for. Nagle's algorithm would delay it.
@@ -221,7 +220,7 @@ AsyncStoreClient::Awaitable<> AsyncStoreClient::reconnect(Deadline deadline) {
 }
 
 AsyncStoreClient::Awaitable<> AsyncStoreClient::send(const std::string& bytes, Deadline deadline) {
-    const auto sent = co_await in_time<std::size_t>(
+    const auto sent = co_await answered_by<std::size_t>(
         timer_, deadline, asio::async_write(socket_, asio::buffer(bytes), kWithError));
     if (!sent) co_return sent.error();
     co_return Result<>{};
@@ -229,7 +228,7 @@ AsyncStoreClient::Awaitable<> AsyncStoreClient::send(const std::string& bytes, D
 
 AsyncStoreClient::Awaitable<std::size_t> AsyncStoreClient::receive_some(std::span<char> room,
                                                                         Deadline deadline) {
-    co_return co_await in_time<std::size_t>(
+    co_return co_await answered_by<std::size_t>(
         timer_, deadline,
         socket_.async_receive(asio::buffer(room.data(), room.size()), kWithError));
 }

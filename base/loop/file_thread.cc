@@ -9,9 +9,9 @@
 #include <deque>
 #include <mutex>
 #include <optional>
-#include <system_error>
-#include <thread>
 #include <utility>
+
+#include "base/system/start_thread.h"
 
 namespace ddprun {
 
@@ -37,7 +37,7 @@ struct FileThread::Shared : std::enable_shared_from_this<FileThread::Shared> {
     asio::io_context* loop = nullptr;  // null: nobody wants results any more
     std::optional<Guard> guard;        // keeps the loop running while a result is owed
     std::size_t owed = 0;              // number of `done` callbacks still to be posted
-    std::thread thread;
+    Thread thread;
     const Progress progress = std::make_shared<std::atomic<std::uint64_t>>(0);
 
     bool start();
@@ -50,12 +50,9 @@ struct FileThread::Shared : std::enable_shared_from_this<FileThread::Shared> {
 // single-threaded. False: no thread is to be had (ulimit -u).
 bool FileThread::Shared::start() {
     if (thread.joinable()) return true;
-    try {
-        thread = std::thread([self = shared_from_this()] { self->run(); });
-        return true;
-    } catch (const std::system_error&) {
-        return false;
-    }
+    auto started = start_thread("files", [self = shared_from_this()] { self->run(); });
+    if (started) thread = std::move(*started);
+    return started.has_value();
 }
 
 void FileThread::Shared::run() {
@@ -177,7 +174,7 @@ FileThread::~FileThread() {
     const bool idle = shared_->changed.wait_for(held, std::chrono::seconds{2}, [this] {
         return shared_->jobs.empty() && !shared_->working;
     });
-    std::thread thread = std::move(shared_->thread);
+    Thread thread = std::move(shared_->thread);
     held.unlock();
     if (!thread.joinable()) return;
     if (idle)

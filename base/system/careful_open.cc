@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/system/random_bytes.h"
+#include "base/system/write_all.h"
 
 namespace ddprun {
 namespace {
@@ -33,16 +34,6 @@ Result<UniqueFd> regular(UniqueFd file, const char* cannot) {
     if (::fstat(file.get(), &status) != 0) return failed(errno, cannot);
     if (!S_ISREG(status.st_mode)) return Error(ErrorCode::refused, "is not a regular file");
     return file;
-}
-
-// Returns errno, or 0.
-int write_all(int file, const std::string& text) {
-    for (std::size_t done = 0; done < text.size();) {
-        const ssize_t size = ::write(file, text.data() + done, text.size() - done);
-        if (size < 0 && errno != EINTR) return errno;
-        if (size > 0) done += static_cast<std::size_t>(size);
-    }
-    return 0;
 }
 
 }  // namespace

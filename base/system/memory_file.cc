@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/system/write_all.h"
+
 namespace ddprun {
 namespace {
 
@@ -24,7 +26,6 @@ UniqueFd without_name(const std::string& folder) {
 
 }  // namespace
 
-// write() may take only a part, so this repeats until all bytes are there.
 Result<UniqueFd> memory_file(const std::string& bytes) {
     UniqueFd file(::memfd_create("ddprun", MFD_CLOEXEC));
     for (const char* folder : {"/dev/shm", "/tmp"})
@@ -32,14 +33,9 @@ Result<UniqueFd> memory_file(const std::string& bytes) {
     if (!file)
         return Error(ErrorCode::internal,
                      std::string("no memory file is to be had: ") + std::strerror(errno));
-    for (std::size_t at = 0; at < bytes.size();) {
-        const ssize_t n = ::write(file.get(), bytes.data() + at, bytes.size() - at);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0)
-            return Error(ErrorCode::internal,
-                         std::string("no room in a memory file: ") + std::strerror(errno));
-        at += static_cast<std::size_t>(n);
-    }
+    if (const int problem = write_all(file.get(), bytes))
+        return Error(ErrorCode::internal,
+                     std::string("no room in a memory file: ") + std::strerror(problem));
     return file;
 }
 

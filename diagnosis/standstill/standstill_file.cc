@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/system/careful_open.h"
+#include "base/system/write_all.h"
 #include "diagnosis/stacks/open_files.h"
 #include "diagnosis/stacks/process_look.h"
 
@@ -39,14 +40,10 @@ std::string file_text(const rendezvous::WorkerOutcome& worker, const TcpSockets&
     return text;
 }
 
-Result<> write(int file, const std::string& text) {
-    for (std::size_t written = 0; written < text.size();) {
-        const ssize_t more = ::write(file, text.data() + written, text.size() - written);
-        if (more < 0)
-            return Error(ErrorCode::unavailable,
-                         "cannot be written: " + std::system_category().message(errno));
-        written += static_cast<std::size_t>(more);
-    }
+Result<> write_text(int file, const std::string& text) {
+    if (const int problem = write_all(file, text))
+        return Error(ErrorCode::unavailable,
+                     "cannot be written: " + std::system_category().message(problem));
     return {};
 }
 
@@ -60,8 +57,8 @@ Result<> keep_standstill(const std::string& path,
     const TcpSockets sockets = tcp_sockets();
     std::string before = "---- " + now_text() + "\n";
     for (const rendezvous::WorkerOutcome& worker : workers)
-        if (auto done =
-                write(file->get(), std::exchange(before, {}) + file_text(worker, sockets) + "\n");
+        if (auto done = write_text(file->get(),
+                                   std::exchange(before, {}) + file_text(worker, sockets) + "\n");
             !done)
             return done;
     return {};
@@ -72,7 +69,7 @@ Result<> keep_lines(const std::string& path, const std::vector<std::string>& lin
     if (!file) return file.error();
     std::string text;
     for (const std::string& line : lines) text += line + "\n";
-    return write(file->get(), text + "\n");
+    return write_text(file->get(), text + "\n");
 }
 
 }  // namespace ddprun::agent

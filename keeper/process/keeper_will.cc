@@ -8,6 +8,7 @@
 
 #include "base/system/boot_clock.h"
 #include "base/system/remove_folder.h"
+#include "base/system/write_all.h"
 
 namespace ddprun::agent::keeper {
 namespace {
@@ -58,18 +59,16 @@ void Will::execute() {
 // nothing left to try: the lease then tells the others that this node is gone.
 void Will::write_frame() {
     const Time give_up = boot_now() + kPatience;
-    for (std::size_t at = 0; link_ && at < frame_.size();) {
-        const ssize_t n = ::write(link_.get(), frame_.data() + at, frame_.size() - at);
-        if (n > 0) {
-            at += static_cast<std::size_t>(n);
-            continue;
-        }
-        if (n < 0 && errno == EINTR) continue;
+    const auto wait_for_room = [&] {
         const Duration left = give_up - boot_now();
-        if (n == 0 || errno != EAGAIN || left <= Duration::zero()) return;
+        if (left <= Duration::zero()) return false;
         pollfd room{link_.get(), POLLOUT, 0};
         ::poll(&room, 1, static_cast<int>(left / std::chrono::milliseconds{1}) + 1);
-    }
+        return true;
+    };
+    if (link_)
+        (void)write_all(link_.get(), {frame_.data(), frame_.size()},
+                        {.wait_for_room = wait_for_room});
 }
 
 }  // namespace ddprun::agent::keeper

@@ -13,11 +13,10 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
-#include <future>
 #include <memory>
-#include <thread>
 
 #include "agent/host/gpu_share.h"
+#include "base/loop/in_time.h"
 #include "base/system/unique_fd.h"
 #include "launcher/in_slurm/slurm_calls.h"
 #include "launcher/job/program_check.h"
@@ -31,20 +30,8 @@ namespace {
 // How long a file system may take to answer before that counts as a finding.
 constexpr auto kFileLimit = std::chrono::seconds{10};
 
-// Asks on a thread of its own, because a system call on a dead network file system cannot be
-// interrupted. Without an answer in time it returns nothing and leaves the thread to itself. That
-// is safe: the thread owns all that it touches.
-template <class T>
-std::optional<T> in_time(std::function<T()> look) {
-    auto answer = std::make_shared<std::promise<T>>();
-    auto future = answer->get_future();
-    std::thread([answer, look = std::move(look)] { answer->set_value(look()); }).detach();
-    if (future.wait_for(kFileLimit) != std::future_status::ready) return std::nullopt;
-    return future.get();
-}
-
 std::optional<std::int64_t> free_bytes(const std::string& folder) {
-    const auto answer = in_time<std::optional<std::int64_t>>([folder] {
+    const auto answer = wait_in_time(kFileLimit, [folder] {
         // f_bavail, not f_bfree: what an ordinary user may still write.
         struct statvfs status {};
         if (::statvfs(folder.c_str(), &status) != 0) return std::optional<std::int64_t>();
@@ -55,7 +42,7 @@ std::optional<std::int64_t> free_bytes(const std::string& folder) {
 }
 
 std::optional<std::int64_t> limit_of(int resource, bool hard) {
-    rlimit limit{};
+    rlimit limit{RLIM_INFINITY, RLIM_INFINITY};  // as it stays where a sandbox does not tell
     ::getrlimit(static_cast<__rlimit_resource>(resource), &limit);
     const rlim_t value = hard ? limit.rlim_max : limit.rlim_cur;
     return value == RLIM_INFINITY ? std::nullopt : std::optional(static_cast<std::int64_t>(value));
@@ -71,10 +58,11 @@ void look_at_ledger(NodeFacts& facts, const JobInput& input) {
     if (plan.limits.max_nodes == 1 || !rendezvous::is_shared(place)) return;
     // A file system may never answer. Other kinds have deadlines of their own, and need no thread.
     using Claim = Result<rendezvous::LedgerClaim>;
-    const auto claim =
-        rendezvous::folder_of(place).empty()
-            ? std::optional<Claim>(rendezvous::read_claim(place, access))
-            : in_time<Claim>([place, access] { return rendezvous::read_claim(place, access); });
+    const auto claim = rendezvous::folder_of(place).empty()
+                           ? std::optional<Claim>(rendezvous::read_claim(place, access))
+                           : wait_in_time(kFileLimit, [place, access] {
+                                 return rendezvous::read_claim(place, access);
+                             });
     if (!claim)
         facts.ledger_fault = rendezvous::folder_of(place) + " does not answer";
     else if (!*claim)

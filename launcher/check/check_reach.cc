@@ -8,7 +8,6 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/udp.hpp>
@@ -18,15 +17,15 @@
 #include <boost/asio/write.hpp>
 #include <cstring>
 #include <future>
-#include <thread>
 
+#include "base/loop/in_time.h"
 #include "base/loop/resolve.h"
 #include "base/system/random_bytes.h"
+#include "base/system/start_thread.h"
 #include "launcher/job/meeting_point.h"
 
 namespace ddprun::launcher {
 namespace asio = boost::asio;
-using namespace asio::experimental::awaitable_operators;
 using asio::ip::tcp;
 using boost::system::error_code;
 
@@ -53,14 +52,14 @@ Error late(Steady::duration limit) {
     return Error(ErrorCode::timed_out, "no answer within " + std::to_string(seconds) + " s");
 }
 
-// Runs a socket operation with a time limit. Of the two, the one that loses is cancelled by `||`.
+// Runs a socket operation with a time limit.
 template <class Operation>
 asio::awaitable<Result<>> answered_in_time(Steady::duration limit, Operation operation) {
-    asio::steady_timer timer(co_await asio::this_coro::executor, limit);
-    auto first = co_await (std::move(operation) || timer.async_wait(kWithError));
-    if (first.index() == 1) co_return late(limit);
-    const error_code code = std::get<0>(std::get<0>(first));
-    if (code) co_return Error(ErrorCode::unavailable, code.message());
+    asio::steady_timer timer(co_await asio::this_coro::executor);
+    const auto ended = co_await ended_by(timer, Steady::now() + limit, std::move(operation));
+    if (!ended) co_return late(limit);
+    if (const error_code code = std::get<0>(*ended))
+        co_return Error(ErrorCode::unavailable, code.message());
     co_return Result<>();
 }
 
@@ -106,7 +105,7 @@ struct Reach::State {
     asio::io_context loop{1};
     std::optional<tcp::acceptor> listener;
     std::uint16_t port = 0;
-    std::thread thread;
+    Thread thread;
     // Only for call(); touched only on the loop's thread.
     std::vector<Peer> peers;
     std::size_t next = 0, callers = 0;
@@ -190,7 +189,10 @@ Result<std::unique_ptr<Reach>> Reach::listen(WallClock clock) {
     state->listener = std::move(*listener);
     state->port = state->listener->local_endpoint().port();
     asio::co_spawn(state->loop, state->accept(), asio::detached);
-    state->thread = std::thread([&loop = state->loop] { loop.run(); });
+    auto thread =
+        start_thread("the calls of the other nodes", [&loop = state->loop] { loop.run(); });
+    if (!thread) return thread.error();
+    state->thread = std::move(*thread);
     return std::unique_ptr<Reach>(new Reach(std::move(state)));
 }
 

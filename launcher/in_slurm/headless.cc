@@ -2,11 +2,12 @@
 #include "launcher/in_slurm/headless.h"
 
 #include <boost/asio/as_tuple.hpp>
-#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+
+#include "base/loop/in_time.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -24,16 +25,16 @@ asio::awaitable<void> wait(std::chrono::milliseconds time) {
 // Whether srun's host is alive: it accepts a connection, or refuses or resets one. A refusal needs
 // a living kernel. Only silence counts as a loss.
 asio::awaitable<bool> answers(const HeadlessConfig& config) {
-    using namespace asio::experimental::awaitable_operators;
     boost::system::error_code wrong;
     const auto address = asio::ip::make_address(config.srun_address, wrong);
     if (wrong) co_return true;  // without an address nothing can be proved: leave the job alone
     tcp::socket socket(co_await asio::this_coro::executor);
+    asio::steady_timer timer(socket.get_executor());
     const auto connected =
-        co_await (socket.async_connect(tcp::endpoint(address, config.port), kWithError) ||
-                  wait(config.connecting));
-    if (connected.index() != 0) co_return false;
-    const auto [error] = std::get<0>(connected);
+        co_await ended_by(timer, std::chrono::steady_clock::now() + config.connecting,
+                          socket.async_connect(tcp::endpoint(address, config.port), kWithError));
+    if (!connected) co_return false;
+    const auto [error] = *connected;
     co_return !error || error == asio::error::connection_refused ||
         error == asio::error::connection_reset;
 }

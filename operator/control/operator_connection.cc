@@ -11,13 +11,13 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "base/loop/file_thread.h"
 #include "base/loop/resolve.h"
 #include "base/printable.h"
 #include "base/system/boot_clock.h"
+#include "base/system/start_thread.h"
 #include "operator/control/operators.h"
 #include "operator/control/tunnel.h"
 #include "rendezvous/link/node_handshake.h"
@@ -122,7 +122,7 @@ struct OperatorConnection::State {
     std::unique_ptr<control::Control::Stub> stub;
     std::unique_ptr<control::Workers::Stub> workers;
     std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work;
-    std::thread thread;
+    Thread thread;
 };
 
 OperatorConnection::State::~State() {
@@ -160,7 +160,9 @@ Result<> OperatorConnection::State::open(Duration limit) {
     stub = control::Control::NewStub(channel);
     workers = control::Workers::NewStub(channel);
     work.emplace(loop.get_executor());
-    thread = std::thread([this] { loop.run(); });
+    auto started = start_thread("talking to the job", [this] { loop.run(); });
+    if (!started) return started.error();
+    thread = std::move(*started);
     return {};
 }
 

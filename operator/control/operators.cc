@@ -10,8 +10,6 @@
 #include <algorithm>
 #include <latch>
 #include <map>
-#include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,6 +18,7 @@
 #include "base/printable.h"
 #include "base/system/boot_clock.h"
 #include "base/system/locked_program.h"
+#include "base/system/start_thread.h"
 #include "operator/control/tunnel.h"
 #include "rendezvous/wire/frame.h"
 #include "rendezvous/wire/wire.h"
@@ -43,16 +42,15 @@ constexpr int kServerThreads = 16;
 // again, and then it answers nobody any more.
 bool threads_to_be_had(int count) {
     std::latch done(1);
-    std::vector<std::jthread> threads;
-    bool all = true;
-    try {
-        while (static_cast<int>(threads.size()) < count)
-            threads.emplace_back([&done] { done.wait(); });
-    } catch (const std::system_error&) {
-        all = false;
+    std::vector<Thread> threads;
+    while (static_cast<int>(threads.size()) < count) {
+        auto thread = start_thread("an operator", [&done] { done.wait(); });
+        if (!thread) break;
+        threads.push_back(std::move(*thread));
     }
     done.count_down();
-    return all;
+    for (Thread& thread : threads) thread.join();
+    return static_cast<int>(threads.size()) == count;
 }
 
 }  // namespace

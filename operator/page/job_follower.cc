@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/system/start_thread.h"
 #include "operator/ddpctl/status_text.h"
 #include "operator/ddpctl/survey.h"
 
@@ -126,9 +127,12 @@ JobFollower::JobFollower(asio::io_context& loop, AskedJob job, Told told)
 
 JobFollower::~JobFollower() = default;
 
-void JobFollower::start() {
+Result<> JobFollower::start() {
     state_->read();
-    std::thread([state = state_] { state->ask(); }).detach();
+    auto thread = start_thread("asking the job", [state = state_] { state->ask(); });
+    if (!thread) return thread.error();
+    thread->detach();
+    return {};
 }
 
 std::optional<LedgerNews> read_ledger(const FoundJob& job, std::int64_t newest) {

@@ -29,7 +29,8 @@ class JobFollower {
     JobFollower(const JobFollower&) = delete;
     JobFollower& operator=(const JobFollower&) = delete;
 
-    void start();
+    // Errors: unavailable (no thread).
+    Result<> start();
 
   private:
     struct State;

@@ -143,7 +143,7 @@ Error serve_page(const CtlCall& call, std::string_view version,
                               server.wake();
                           }});
     server.start(std::move(*acceptor));
-    follower.start();
+    if (auto started = follower.start(); !started) return started.error();
     if (!print(words_for_user(call, *at, port, *token, name))) std::_Exit(0);
     // Who asks may wait for a network that hangs, so the process does not wait for it.
     asio::signal_set stops(loop, SIGINT, SIGTERM);

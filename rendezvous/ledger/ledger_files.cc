@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/system/random_bytes.h"
+#include "base/system/write_all.h"
 #include "rendezvous/ledger/ledger_owner.h"
 
 namespace ddprun::rendezvous {
@@ -16,17 +17,6 @@ namespace {
 
 // A file above this size is no ledger entry. It is not read into memory.
 constexpr std::size_t kMaxEntrySize = std::size_t{64} << 20;
-
-bool write_all(int descriptor, const std::string& text, std::int64_t at = 0) {
-    for (std::size_t done = 0; done < text.size();) {
-        const ssize_t size = ::pwrite(descriptor, text.data() + done, text.size() - done,
-                                      at + static_cast<std::int64_t>(done));
-        if (size < 0 && errno == EINTR) continue;
-        if (size < 0) return false;
-        done += static_cast<std::size_t>(size);
-    }
-    return true;
-}
 
 // Flushes the folder, so that the new name survives a crash. The entry stands already; if a file
 // system cannot flush folders, an error here would help nobody.
@@ -94,7 +84,7 @@ Result<std::string> write_temporary(const OpenFolder& folder, const std::string&
     File file(::openat(folder.file.get(), name.c_str(), flags, 0600));
     if (file.get() < 0) return cannot_use(folder.path, errno);
     // fsync() before the link: otherwise a crash could leave a final name with an empty file.
-    if (write_all(file.get(), text) && ::fsync(file.get()) == 0 && file.close()) return name;
+    if (write_all(file.get(), text) == 0 && ::fsync(file.get()) == 0 && file.close()) return name;
     const int code = errno;
     ::unlinkat(folder.file.get(), name.c_str(), 0);
     return cannot_use(folder.path, code);
@@ -119,7 +109,7 @@ Result<> write_into(const OpenFolder& folder, const std::string& name, const std
                     std::int64_t at) {
     const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
     File file(::openat(folder.file.get(), name.c_str(), flags, 0600));
-    if (file.get() >= 0 && write_all(file.get(), text, at) && ::fsync(file.get()) == 0 &&
+    if (file.get() >= 0 && write_all_at(file.get(), text, at) == 0 && ::fsync(file.get()) == 0 &&
         file.close())
         return {};
     return cannot_use(folder.path, errno);

@@ -1,7 +1,6 @@
 // Starts and stops the thread of a worker store.
 #include "store/server/store_thread.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -84,9 +83,11 @@ Result<std::unique_ptr<StoreThread>> StoreThread::start(std::vector<UniqueFd> li
     }
     std::vector<int> sockets;
     for (tcp::acceptor& acceptor : acceptors) sockets.push_back(acceptor.native_handle());
+    auto wake = WakePipe::make("it");
+    if (!wake) return wake.error();
     try {
-        std::unique_ptr<StoreThread> store(
-            new StoreThread(std::move(io), std::move(acceptors), std::move(options)));
+        std::unique_ptr<StoreThread> store(new StoreThread(std::move(io), std::move(acceptors),
+                                                           std::move(options), std::move(*wake)));
         for (const int fd : sockets) store->wake_at(fd);
         const Result<> running = store->run();
         if (!running) return running.error();
@@ -97,38 +98,29 @@ Result<std::unique_ptr<StoreThread>> StoreThread::start(std::vector<UniqueFd> li
 }
 
 StoreThread::StoreThread(std::unique_ptr<asio::io_context> io, Server::Acceptors acceptors,
-                         ServerOptions options)
-    : io_(std::move(io)), server_(std::move(acceptors), std::move(options)) {
-    // Not an eventfd, which some sandboxes refuse.
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
-        throw std::system_error(errno, std::system_category());
-    woken_.reset(ends[0]), wake_.reset(ends[1]);
-    wake_at(woken_.get(), woken_.get());
+                         ServerOptions options, WakePipe wake)
+    : io_(std::move(io)),
+      wake_(std::move(wake)),
+      server_(std::move(acceptors), std::move(options)) {
+    wake_at(wake_.fd(), &wake_);
 }
 
 void StoreThread::AsioIsDue::on_ready(bool, bool) {
     due = true;
-    char some[64];
-    while (pipe >= 0 && ::read(pipe, some, sizeof some) > 0) {
-    }
+    if (pipe) pipe->drain();
 }
 
 // Edge-triggered: what the Asio loop leaves there (callers, during a pause) is no reason to wake
 // again.
-void StoreThread::wake_at(int fd, int pipe) {
+void StoreThread::wake_at(int fd, const WakePipe* pipe) {
     const auto error =
         server_.sockets().want(wakers_.emplace_back(asio_is_due_, pipe), fd, EPOLLIN | EPOLLET);
     if (error) throw std::system_error(error);
 }
 
-void StoreThread::wake() {
-    (void)!::write(wake_.get(), "", 1);  // a full pipe wakes, too
-}
-
 void StoreThread::owners_said(OwnersSaid said) {
     asio::post(*io_, [this, said = std::move(said)] { server_.owners_said(said); });
-    wake();
+    wake_.wake();
 }
 
 // The thread sleeps for its sockets, and not in the Asio loop, which is looked at when it is due.
@@ -148,13 +140,9 @@ Result<> StoreThread::run() {
     // Before the thread exists, so that nothing is touched by two threads.
     server_.start();
     const SignalsBlocked blocked;
-    try {
-        thread_ = std::thread([this] { serve(); });
-    } catch (const std::system_error& error) {
-        return Error(ErrorCode::unavailable,
-                     std::string("no thread to be had for it: ") + error.code().message() +
-                         " (ulimit -u, ulimit -v, the pids limit of the cgroup)");
-    }
+    auto thread = start_thread("it", [this] { serve(); });
+    if (!thread) return thread.error();
+    thread_ = std::move(*thread);
     return {};
 }
 
@@ -162,7 +150,7 @@ StoreThread::~StoreThread() {
     // No reply is worth waiting for: the workers of a generation whose store is destroyed are gone
     // or ending.
     stopping_ = true;
-    wake();
+    wake_.wake();
     if (thread_.joinable()) thread_.join();
 }
 

@@ -11,12 +11,13 @@
 #include <boost/asio/io_context.hpp>
 #include <deque>
 #include <memory>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/system/start_thread.h"
 #include "base/system/unique_fd.h"
+#include "base/system/wake_pipe.h"
 #include "store/server/server.h"
 
 namespace ddprun::store {
@@ -48,26 +49,25 @@ class StoreThread {
   private:
     // Wakes the thread for its Asio loop: it accepts connections, and runs what others have posted.
     struct AsioIsDue final : ReadySocket {
-        AsioIsDue(bool& due, int pipe) : due(due), pipe(pipe) {}
+        AsioIsDue(bool& due, const WakePipe* pipe) : due(due), pipe(pipe) {}
         void on_ready(bool, bool) override;
         bool& due;
-        const int pipe;  // is emptied; -1: the descriptor is Asio's
+        const WakePipe* const pipe;  // is emptied; null: the descriptor is Asio's
     };
 
     StoreThread(std::unique_ptr<boost::asio::io_context> io, Server::Acceptors acceptors,
-                ServerOptions options);
-    void wake_at(int fd, int pipe = -1);  // throws std::system_error
-    void wake();
+                ServerOptions options, WakePipe wake);
+    void wake_at(int fd, const WakePipe* pipe = nullptr);  // throws std::system_error
     void serve();
     Result<> run();
 
     std::unique_ptr<boost::asio::io_context> io_;  // declared first: server and sessions live on it
     bool asio_is_due_ = true;
     std::deque<AsioIsDue> wakers_;
-    UniqueFd woken_, wake_;  // the ends of a pipe, for other threads
+    WakePipe wake_;  // for other threads
     std::atomic<bool> stopping_{false};
     Server server_;
-    std::thread thread_;
+    Thread thread_;
 };
 
 }  // namespace ddprun::store

@@ -74,7 +74,9 @@ Result<void> GlooMeeting::begin() {
     auto own = store_.another("");
     if (!own) return own.error();
     own_ = std::move(*own);
-    waiting_ = std::thread([this] { wait_for_end(); });
+    auto waiting = start_thread("the meeting of the ranks", [this] { wait_for_end(); });
+    if (!waiting) return waiting.error();
+    waiting_ = std::move(*waiting);
     return {};
 }
 

@@ -27,10 +27,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/error.h"
+#include "base/system/start_thread.h"
 #include "trainer/worker/context.h"
 #include "trainer/worker/store.h"
 
@@ -88,7 +88,7 @@ class GlooMeeting {
     const Clock::time_point deadline_;
     const std::chrono::milliseconds timeout_;
     std::unique_ptr<Store> own_;
-    std::thread waiting_;
+    Thread waiting_;
     std::shared_ptr<Mesh> mesh_;
     std::vector<std::string> places_;  // of each rank that has come: host name and address
     std::mutex mutex_;                 // of those below

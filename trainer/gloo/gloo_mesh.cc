@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <gloo/transport/tcp/device.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -201,9 +200,12 @@ void GlooMesh::leave(Store& store) const {
 // with it. A new connection would then be tried for half a minute, and the end of this process
 // would wait for it.
 Result<void> GlooMesh::watch() {
-    wake_ = eventfd(0, EFD_CLOEXEC);
-    if (wake_ < 0) return Error(ErrorCode::unavailable, "no eventfd for the group's watcher");
-    watcher_ = std::thread([this] { serve(); });
+    auto wake = WakePipe::make("the group's watcher");
+    if (!wake) return wake.error();
+    wake_ = std::move(*wake);
+    auto watcher = start_thread("the group's watcher", [this] { serve(); });
+    if (!watcher) return watcher.error();
+    watcher_ = std::move(*watcher);
     return {};
 }
 
@@ -215,7 +217,7 @@ void GlooMesh::look_by(Look look) {
 // The watcher's thread: ends on wake_, on cut(), and after the first loss.
 void GlooMesh::serve() {
     // POLLRDHUP alone: the data on these sockets are Gloo's.
-    std::vector<pollfd> ends{{wake_, POLLIN, 0}};
+    std::vector<pollfd> ends{{wake_.fd(), POLLIN, 0}};
     for (const auto& link : links_) ends.push_back({link.fd, POLLRDHUP, 0});
     while (!cut_) {
         const int changed = poll(ends.data(), ends.size(), kLookAgain);
@@ -268,15 +270,13 @@ int GlooMesh::first_lost(Store& store) const {
 // The watcher ends first: it uses all other members.
 GlooMesh::~GlooMesh() {
     if (watcher_.joinable()) {
-        const std::uint64_t one = 1;
-        (void)!::write(wake_, &one, sizeof one);
+        wake_.wake();
         watcher_.join();
     }
     calls_.reset();
     // Closes Gloo's descriptors. The connections end with our duplicates, below.
     context_.reset();
     for (const auto& link : links_) ::close(link.fd);
-    if (wake_ >= 0) ::close(wake_);
 }
 
 int GlooMesh::rank_in(const std::string& message) const {

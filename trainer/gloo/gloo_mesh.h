@@ -20,10 +20,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/error.h"
+#include "base/system/start_thread.h"
+#include "base/system/wake_pipe.h"
 #include "trainer/gloo/gloo_calls.h"
 #include "trainer/worker/context.h"
 #include "trainer/worker/store.h"
@@ -87,12 +88,12 @@ class GlooMesh {
     std::shared_ptr<::gloo::Context> context_;
     std::unique_ptr<GlooCalls> calls_;
     std::vector<Link> links_;          // hold duplicated descriptors; fixed after connect()
-    int wake_ = -1;                    // an eventfd that tells the watcher to end
+    WakePipe wake_;                    // tells the watcher to end
     std::unique_ptr<Store> goodbyes_;  // the watcher's own connection
     std::mutex look_mutex_;
     Look look_;
     std::atomic<bool> cut_{false};
-    std::thread watcher_;
+    Thread watcher_;
     std::map<std::string, int> names_;  // address of the far end → rank; stays after a cut
 };
 

@@ -49,9 +49,14 @@ Work WorkQueue::push(Task task) {
         if (stopping_) {
             return Work::finished(Error(ErrorCode::closed, "the process group is being destroyed"));
         }
+        // Started late: a program that only makes blocking calls never needs this thread. Before
+        // the task is queued: a task that nobody carries out would make the queue look busy.
+        if (!thread_.joinable()) {
+            auto started = start_thread("asynchronous calls", [this] { serve(); });
+            if (!started) return Work::finished(started.error());
+            thread_ = std::move(*started);
+        }
         entries_.push_back({std::move(task), state});
-        // Started late: a program that only makes blocking calls never needs this thread.
-        if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
     }
     changed_.notify_all();
     return Work(std::move(state));

@@ -9,9 +9,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <thread>
 
 #include "base/error.h"
+#include "base/system/start_thread.h"
 #include "trainer/group/work.h"
 
 namespace ddprun::trainer {
@@ -25,7 +25,8 @@ class WorkQueue {
     WorkQueue(const WorkQueue&) = delete;
     WorkQueue& operator=(const WorkQueue&) = delete;
 
-    // Queues a task. After stop() the Work has failed already, with `closed`.
+    // Queues a task. After stop() the Work has failed already, with `closed`; so it has where no
+    // thread is to be had, with `unavailable`. Then nothing is queued.
     Work push(Task task);
 
     // Runs the task in the calling thread if nothing is queued, because changing the thread costs
@@ -47,7 +48,7 @@ class WorkQueue {
     std::condition_variable changed_;
     std::deque<Entry> entries_;  // the first one is running
     bool stopping_ = false;
-    std::thread thread_;
+    Thread thread_;
 };
 
 }  // namespace ddprun::trainer

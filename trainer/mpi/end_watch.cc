@@ -25,7 +25,10 @@ namespace {
 
 }  // namespace
 
-EndWatch::EndWatch(std::chrono::milliseconds limit) : thread_([this, limit] { watch(limit); }) {}
+EndWatch::EndWatch(std::chrono::milliseconds limit) {
+    if (auto thread = start_thread("the end of MPI", [this, limit] { watch(limit); }))
+        thread_ = std::move(*thread);
+}
 
 EndWatch::~EndWatch() {
     {
@@ -33,7 +36,7 @@ EndWatch::~EndWatch() {
         in_time_ = true;
     }
     changed_.notify_one();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
 }
 
 void EndWatch::watch(std::chrono::milliseconds limit) {

@@ -2,13 +2,14 @@
 // network below MPI (UCX over TCP), after all ranks had come to it. A worker that stands there for
 // ever costs the job the rest of its time; one that ends is started again and resumes.
 //
-// Thread: one of its own, while the object lives.
+// Thread: one of its own, while the object lives. Where none is to be had there is no deadline.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <thread>
+
+#include "base/system/start_thread.h"
 
 namespace ddprun::trainer {
 
@@ -27,7 +28,7 @@ class EndWatch {
     std::mutex mutex_;
     std::condition_variable changed_;
     bool in_time_ = false;
-    std::thread thread_;
+    Thread thread_;
 };
 
 }  // namespace ddprun::trainer

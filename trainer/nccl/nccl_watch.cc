@@ -2,7 +2,6 @@
 #include "trainer/nccl/nccl_watch.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <vector>
@@ -19,21 +18,35 @@ constexpr auto kBusy = milliseconds(10), kIdle = milliseconds(100);
 
 }  // namespace
 
+Result<std::unique_ptr<NcclWatch>> NcclWatch::start(Group group, std::unique_ptr<Store> store,
+                                                    Neighbours neighbours, CallTeller& teller) {
+    auto wake = WakePipe::make("the group's watch");
+    if (!wake) return wake.error();
+    std::unique_ptr<NcclWatch> watch(new NcclWatch(
+        std::move(group), std::move(store), std::move(neighbours), teller, std::move(*wake)));
+    auto thread = start_thread("the group's watch", [self = watch.get()] { self->serve(); });
+    if (!thread) {
+        watch->ending_ = true;  // this rank fails, so the neighbours get no goodbye
+        return thread.error();
+    }
+    watch->thread_ = std::move(*thread);
+    return watch;
+}
+
 NcclWatch::NcclWatch(Group group, std::unique_ptr<Store> store, Neighbours neighbours,
-                     CallTeller& teller)
+                     CallTeller& teller, WakePipe wake)
     : group_(std::move(group)),
       store_(std::move(store)),
       neighbours_(std::move(neighbours)),
       teller_(teller),
       story_(*store_, group_.rank, group_.size, group_.job_ranks),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      calls_(group_.timeout),
-      thread_([this] { serve(); }) {}
+      wake_(std::move(wake)),
+      calls_(group_.timeout) {}
 
 NcclWatch::~NcclWatch() {
     stopping_ = true;
-    wake();
-    thread_.join();
+    wake_.wake();
+    if (thread_.joinable()) thread_.join();
     if (!ending_) neighbours_.leave();
 }
 
@@ -54,15 +67,13 @@ void NcclWatch::fail(const std::shared_ptr<Flight>& flight, const Error& error) 
         for (const Entry& entry : flights_)
             if (entry.flight == flight && !reported_) reported_ = Failure{error, -1, entry.ticket};
     }
-    wake();
+    wake_.wake();
 }
 
 void NcclWatch::abort() {
     abort_asked_ = true;
-    wake();
+    wake_.wake();
 }
-
-void NcclWatch::wake() { (void)eventfd_write(wake_.get(), 1); }
 
 void NcclWatch::serve() {
     gpu_watches_only();
@@ -81,7 +92,7 @@ bool NcclWatch::may_stop() {
 }
 
 void NcclWatch::sleep() {
-    std::vector<pollfd> wanted{{wake_.get(), POLLIN, 0}};
+    std::vector<pollfd> wanted{{wake_.fd(), POLLIN, 0}};
     for (int fd : neighbours_.descriptors()) wanted.push_back({fd, POLLIN | POLLRDHUP, 0});
     auto pause = stopping_ ? milliseconds(1) : kIdle;
     {
@@ -89,8 +100,7 @@ void NcclWatch::sleep() {
         if (!flights_.empty()) pause = std::min(pause, kBusy);
     }
     (void)poll(wanted.data(), wanted.size(), static_cast<int>(pause.count()));
-    eventfd_t ignored = 0;
-    (void)eventfd_read(wake_.get(), &ignored);
+    wake_.drain();
 }
 
 // Takes the calls out that are over. The error is one of the GPU.

@@ -15,9 +15,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 
-#include "base/system/unique_fd.h"
+#include "base/system/start_thread.h"
+#include "base/system/wake_pipe.h"
 #include "trainer/group/call_teller.h"
 #include "trainer/group/failure_story.h"
 #include "trainer/group/neighbours.h"
@@ -39,7 +39,9 @@ class NcclWatch {
     };
 
     // `store` is the watch's own connection. The teller is used by the watch alone from now on.
-    NcclWatch(Group group, std::unique_ptr<Store> store, Neighbours neighbours, CallTeller& teller);
+    // Errors: unavailable (threads, descriptors).
+    static Result<std::unique_ptr<NcclWatch>> start(Group group, std::unique_ptr<Store> store,
+                                                    Neighbours neighbours, CallTeller& teller);
     // Waits for the calls that are under way, which end or fail. Then says goodbye to the
     // neighbours.
     ~NcclWatch();
@@ -68,9 +70,10 @@ class NcclWatch {
         CallsInFlight::Ticket ticket = 0;  // 0: that of no launch
     };
 
+    NcclWatch(Group group, std::unique_ptr<Store> store, Neighbours neighbours, CallTeller& teller,
+              WakePipe wake);
     void serve();
     void sleep();
-    void wake();
     Result<void> reap();
     std::optional<Failure> look();
     std::optional<Failure> asked();
@@ -85,7 +88,7 @@ class NcclWatch {
     Neighbours neighbours_;
     CallTeller& teller_;
     FailureStory story_;
-    UniqueFd wake_;
+    WakePipe wake_;
     std::atomic<bool> ending_{false}, stopping_{false}, abort_asked_{false};
 
     std::mutex mutex_;  // of the four below
@@ -98,7 +101,7 @@ class NcclWatch {
     Work::Time ask_again_{};
     CallsInFlight::Ticket told_ticket_ = 0;
     std::optional<CallTeller::Call> told_;
-    std::thread thread_;
+    Thread thread_;
 };
 
 }  // namespace ddprun::trainer

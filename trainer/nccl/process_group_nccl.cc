@@ -6,8 +6,8 @@
 
 #include <atomic>
 #include <future>
-#include <thread>
 
+#include "base/system/start_thread.h"
 #include "trainer/group/guarded_store.h"
 #include "trainer/nccl/nccl_comm.h"
 #include "trainer/nccl/nccl_watch.h"
@@ -92,8 +92,13 @@ class NcclGroup final : public ProcessGroup {
                                  [this] { cut_now(); },
                                  [this](const Error& error) { end_with(error); },
                                  context().job_ranks};
-        watch_ = std::make_unique<NcclWatch>(std::move(watched), std::move(*own),
-                                             std::move(*neighbours), teller());
+        auto watch =
+            NcclWatch::start(std::move(watched), std::move(*own), std::move(*neighbours), teller());
+        if (!watch) {
+            cut_now();
+            return watch.error();
+        }
+        watch_ = std::move(*watch);
         return {};
     }
 
@@ -233,11 +238,15 @@ class NcclGroup final : public ProcessGroup {
     // for this one. So each has a thread of its own, and nobody waits for it.
     void cut_now() {
         if (cut_.exchange(true)) return;
-        aborter_ = std::thread([comm = comm_, done = aborted_]() mutable {
+        auto abort = [comm = comm_, done = aborted_]() mutable {
             comm->abort();
             comm.reset();
             done->set_value();
-        });
+        };
+        if (auto thread = start_thread("an abort of NCCL", abort))
+            aborter_ = std::move(*thread);
+        else
+            abort();
     }
 
     const nccl::Functions& nccl_;
@@ -246,7 +255,7 @@ class NcclGroup final : public ProcessGroup {
     const std::shared_ptr<std::mutex> launching_;
     std::atomic<bool> cut_{false};
     const std::shared_ptr<std::promise<void>> aborted_ = std::make_shared<std::promise<void>>();
-    std::thread aborter_;
+    Thread aborter_;
     std::unique_ptr<NcclWatch> watch_;
 };
 

@@ -9,10 +9,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <thread>
 
 #include "base/hexadecimal.h"
 #include "base/system/random_bytes.h"
+#include "base/system/start_thread.h"
+#include "base/system/write_all.h"
 
 namespace ddprun::trainer {
 namespace {
@@ -50,18 +51,6 @@ class Descriptor {
     int fd_;
 };
 
-// write() may write less than asked, so it is called again. Returns 0 or errno.
-int write_all(int fd, std::span<const std::byte> bytes) {
-    constexpr std::size_t kMost = std::size_t{1} << 26;
-    while (!bytes.empty()) {
-        const ssize_t done = ::write(fd, bytes.data(), std::min(bytes.size(), kMost));
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return done < 0 ? errno : EIO;
-        bytes = bytes.subspan(static_cast<std::size_t>(done));
-    }
-    return 0;
-}
-
 // Reserves the space, so that a full disk is noticed before a byte is written. A file system that
 // cannot reserve is no reason to stop. Returns 0 or errno.
 int reserve(int fd, std::size_t bytes) {
@@ -76,7 +65,7 @@ int fill(Descriptor& file, const std::vector<std::span<const std::byte>>& pieces
     for (auto piece : pieces) total += piece.size();
     if (int problem = reserve(file.get(), total)) return problem;
     for (auto piece : pieces) {
-        if (int problem = write_all(file.get(), piece)) return problem;
+        if (int problem = write_all(file.get(), as_text(piece))) return problem;
     }
     if (::fsync(file.get())) return errno;
     return file.close();
@@ -94,21 +83,22 @@ int in_halves(std::size_t bytes, Part&& part) {
     if (bytes < kLarge) return part(std::size_t{0}, bytes);
     const std::size_t middle = bytes / 2 / kBlock * kBlock;
     int second = 0;
-    std::thread other([&] { second = part(middle, bytes); });
+    auto other = start_thread("writing a snapshot", [&] { second = part(middle, bytes); });
     const int first = part(std::size_t{0}, middle);
-    other.join();
+    if (other)
+        other->join();
+    else
+        second = part(middle, bytes);
     return first ? first : second;
 }
 
 // Writes whole pages at their places, as O_DIRECT requires. The last page reaches beyond the
 // content; the buffer has memory for it. Returns 0 or errno.
 int write_pages(int fd, const PageBuffer& buffer, std::size_t first, std::size_t end) {
-    for (std::size_t at = first; at < end;) {
-        const ssize_t done = ::pwrite(fd, buffer.bytes().data() + at, std::min(kBlock, end - at),
-                                      static_cast<off_t>(at));
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return done < 0 ? errno : EIO;
-        at += static_cast<std::size_t>(done);
+    const char* const bytes = reinterpret_cast<const char*>(buffer.bytes().data());
+    for (std::size_t at = first; at < end; at += kBlock) {
+        const std::string_view block(bytes + at, std::min(kBlock, end - at));
+        if (int problem = write_all_at(fd, block, static_cast<std::int64_t>(at))) return problem;
     }
     return 0;
 }

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <sstream>
 
+#include "base/system/write_all.h"
 #include "trainer/snapshot/durable_file.h"
 
 namespace ddprun::trainer {
@@ -55,7 +56,7 @@ Result<FolderLock> FolderLock::take(const std::string& folder, const std::string
     if (!fcntl(file.get(), F_OFD_SETLK, &whole)) {
         const std::string text = text_of_holder(mine);
         // On a full disk it stays empty, and messages name no run.
-        if (!ftruncate(file.get(), 0)) (void)!pwrite(file.get(), text.data(), text.size(), 0);
+        if (!ftruncate(file.get(), 0)) (void)write_all_at(file.get(), text, 0);
         return FolderLock(std::move(file));
     }
     if (errno != EAGAIN && errno != EACCES) return FolderLock();

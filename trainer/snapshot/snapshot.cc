@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
-#include <thread>
 
+#include "base/system/start_thread.h"
 #include "trainer/snapshot/durable_file.h"
 #include "trainer/snapshot/savable.h"
 
@@ -255,10 +255,12 @@ Result<Snapshot> SnapshotFolder::load(const SnapshotName& name) const {
                               : Result<Safetensors>(read.error());
         }
     };
-    std::thread other;
-    if (manifest->files.size() > 1) other = std::thread(read_from, 1);
+    Result<Thread> other = Thread();
+    if (manifest->files.size() > 1)
+        other = start_thread("reading a snapshot", [&] { read_from(1); });
     read_from(0);
-    if (other.joinable()) other.join();
+    if (!other) read_from(1);
+    if (other && other->joinable()) other->join();
     for (auto& part : tensors) {
         if (!part) return part.error();
         snapshot.content.metadata.merge(part->metadata);

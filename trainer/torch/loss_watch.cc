@@ -2,11 +2,8 @@
 #include "trainer/torch/loss_watch.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <cstdlib>
 #include <string>
 
@@ -26,9 +23,12 @@ Result<std::unique_ptr<LossWatch>> LossWatch::start(const Store& store,
     if (!own) return own.error();
     std::unique_ptr<LossWatch> watch(
         new LossWatch(std::move(*own), std::move(links), std::move(cut)));
-    watch->wake_ = eventfd(0, EFD_CLOEXEC);
-    if (watch->wake_ < 0) return Error(ErrorCode::unavailable, "no eventfd for the group's watch");
-    watch->thread_ = std::thread([self = watch.get()] { self->serve(); });
+    auto wake = WakePipe::make("the group's watch");
+    if (!wake) return wake.error();
+    watch->wake_ = std::move(*wake);
+    auto thread = start_thread("the group's watch", [self = watch.get()] { self->serve(); });
+    if (!thread) return thread.error();
+    watch->thread_ = std::move(*thread);
     return watch;
 }
 
@@ -38,11 +38,9 @@ LossWatch::LossWatch(std::unique_ptr<Store> store, std::vector<std::pair<int, in
 
 LossWatch::~LossWatch() {
     if (thread_.joinable()) {
-        const std::uint64_t one = 1;
-        (void)!::write(wake_, &one, sizeof one);
+        wake_.wake();
         thread_.join();
     }
-    if (wake_ >= 0) ::close(wake_);
 }
 
 // Counters and not values: the store answers add(), and the answer proves that it has them.
@@ -57,7 +55,7 @@ int LossWatch::first_lost(Store& store) {
 
 // Ends on wake_, on a cut of our own, and after the first loss.
 void LossWatch::serve() {
-    std::vector<pollfd> ends{{wake_, POLLIN, 0}};
+    std::vector<pollfd> ends{{wake_.fd(), POLLIN, 0}};
     for (const auto& [fd, rank] : links_) ends.push_back({fd, POLLRDHUP, 0});
     while (true) {
         if (poll(ends.data(), ends.size(), -1) < 0 && errno != EINTR) return;

@@ -9,11 +9,12 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "base/system/start_thread.h"
+#include "base/system/wake_pipe.h"
 #include "trainer/worker/store.h"
 
 namespace ddprun::trainer {
@@ -49,8 +50,8 @@ class LossWatch {
     const std::vector<std::pair<int, int>> links_;
     const std::function<void()> cut_;
     std::atomic<bool> cut_by_us_ = false;
-    int wake_ = -1;  // eventfd: ends the thread
-    std::thread thread_;
+    WakePipe wake_;  // ends the thread
+    Thread thread_;
 };
 
 }  // namespace ddprun::trainer

@@ -7,12 +7,12 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
-#include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <vector>
 
+#include "base/system/start_thread.h"
 #include "trainer/torch/scalar_types.h"
 #include "trainer/worker/local_address.h"
 
@@ -157,18 +157,19 @@ struct TorchCalls::Gloo {
     // These works have no callback, only a blocking wait, which abort() ends.
     void finish_pairs() {
         auto outcome = std::make_shared<CallOutcome>(pairs.size());
-        std::vector<std::thread> waiters;
-        for (const auto& work : pairs) {
-            waiters.emplace_back([work, outcome] {
-                try {
-                    outcome->end(work->wait() ? nullptr : std::make_exception_ptr(GivenUp()));
-                } catch (...) {
-                    outcome->end(std::current_exception());
-                }
-            });
-        }
+        std::vector<Thread> waiters;
         std::exception_ptr failure;
         try {
+            for (const auto& work : pairs) {
+                auto waiter = start_thread("a pair of sends", [work, outcome] {
+                    try {
+                        outcome->end(work->wait() ? nullptr : std::make_exception_ptr(GivenUp()));
+                    } catch (...) {
+                        outcome->end(std::current_exception());
+                    }
+                });
+                waiters.push_back(std::move(waiter).value());
+            }
             outcome->wait(state);
         } catch (...) {
             failure = std::current_exception();

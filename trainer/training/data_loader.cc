@@ -2,7 +2,6 @@
 #include "trainer/training/data_loader.h"
 
 #include <exception>
-#include <system_error>
 
 #include "base/failure.h"
 #include "trainer/gpu/gpu.h"
@@ -68,14 +67,12 @@ Result<std::unique_ptr<DataLoader>> DataLoader::make(DistributedSampler sampler,
                                                     std::move(load), options,
                                                     static_cast<std::size_t>(ahead) + 1));
     if (auto done = made->allocate(); !done) return done.error();
-    try {
-        for (int i = 0; i < options.threads; ++i)
-            made->threads_.emplace_back([loader = made.get()] { loader->work(); });
-    } catch (const std::system_error& problem) {
-        return Error(ErrorCode::unavailable,
-                     "only " + std::to_string(made->threads_.size()) + " of " +
-                         std::to_string(options.threads) +
-                         " threads of a data loader can be had: " + problem.what());
+    for (int i = 0; i < options.threads; ++i) {
+        auto thread = start_thread("a data loader (" + std::to_string(i + 1) + " of " +
+                                       std::to_string(options.threads) + ")",
+                                   [loader = made.get()] { loader->work(); });
+        if (!thread) return thread.error();
+        made->threads_.push_back(std::move(*thread));
     }
     return made;
 }

@@ -31,9 +31,9 @@
 #include <mutex>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "base/system/start_thread.h"
 #include "trainer/gpu/gpu_copier.h"
 #include "trainer/group/group_memory.h"
 #include "trainer/group/operation.h"
@@ -148,7 +148,7 @@ class DataLoader {
     bool halted_ = false;  // no thread begins a batch: after an error, or for resume()
     bool stopping_ = false;
     int loading_ = 0;  // threads that load a batch
-    std::vector<std::thread> threads_;
+    std::vector<Thread> threads_;
 };
 
 }  // namespace ddprun::trainer
