@@ -53,7 +53,8 @@ Server::Server(Acceptors acceptors, ServerOptions options)
                 log("the store cannot take connections now, workers wait: " + why);
             });
     }
-    rlimit limit{};
+    // A sandbox may refuse to tell the limit. Connections are then refused where the kernel does.
+    rlimit limit{RLIM_INFINITY, RLIM_INFINITY};
     ::getrlimit(RLIMIT_NOFILE, &limit);
     descriptors_ = limit.rlim_cur;
 }
