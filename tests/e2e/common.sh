@@ -129,6 +129,20 @@ kill_tree() {
     kill -KILL $all 2>/dev/null || true
 }
 
+# Root only: makes $work a folder that other users can enter, and puts copies of programs there. The clone, or TMPDIR,
+# may lie where they cannot. Call it before anything is started: programs…
+for_others() {
+    chmod 711 "$work"
+    if ! setpriv --reuid=54321 --regid=54321 --clear-groups test -x "$work/."; then
+        rm -rf "$work"
+        work=$(mktemp -d /tmp/tmp.XXXXXXXXXX)
+        chmod 711 "$work"
+        export TMPDIR=$work/tmp XDG_CACHE_HOME=$work/cache
+        mkdir "$TMPDIR"
+    fi
+    (($# == 0)) || cp "$@" "$work/"
+}
+
 expect_code() { ((code == $1)) || fail "exit code $code, not $1"; }
 has() { grep -qE -- "$2" "$1" 2>/dev/null; }
 expect_in() { has "$1" "$2" || fail "${1##*/} has no \"$2\""; } # file, pattern

@@ -68,7 +68,7 @@ expect_code 143
 end_survivors 344
 
 # A program that becomes root, as sudo does.
-chmod 711 "$work"
+for_others
 chmod 1777 "$TMPDIR"
 mkdir -m 755 "$work/programs"
 cp "$ddprun" "$work/programs/"
