@@ -7,6 +7,8 @@
 #pragma once
 
 #include <chrono>
+#include <compare>
+#include <cstdint>
 #include <limits>
 #include <string>
 
@@ -29,7 +31,20 @@ inline constexpr Time kNever = Time::max();
 // A moment before every other. Half of the range, so that `now - kLongAgo` does not overflow.
 inline constexpr Time kLongAgo = Time{Duration{std::numeric_limits<Duration::rep>::min() / 2}};
 
-// A part of a duration: share(lease, 0.45) is 45 % of the lease.
+// A share of something in per mille. Integers, so that sums and comparisons of shares are exact.
+struct Share {
+    std::int64_t per_mille = 0;
+    constexpr auto operator<=>(const Share&) const = default;
+};
+constexpr Share operator+(Share a, Share b) { return {a.per_mille + b.per_mille}; }
+constexpr Share operator-(Share a, Share b) { return {a.per_mille - b.per_mille}; }
+constexpr Share operator*(std::int64_t times, Share part) { return {times * part.per_mille}; }
+
+// A part of a duration: share(lease, Share{450}) is 45 % of the lease.
+constexpr Duration share(Duration whole, Share part) {
+    // Divided first: the product of a long duration would be too large.
+    return whole / 1000 * part.per_mille + whole % 1000 * part.per_mille / 1000;
+}
 constexpr Duration share(Duration whole, double part) {
     return Duration{static_cast<Duration::rep>(static_cast<double>(whole.count()) * part)};
 }

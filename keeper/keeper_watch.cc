@@ -6,7 +6,7 @@ namespace {
 
 // Shares of the patience. From work to the question; from the question to the look at a keeper
 // without an answer; from there to the end, in which it shows whether it uses CPU time.
-constexpr double kAskSoon = 0.25, kDoubt = 0.5, kRest = 0.25;
+constexpr Share kAskSoon{250}, kDoubt{500}, kRest{250};
 
 }  // namespace
 

@@ -11,7 +11,7 @@ namespace ddprun::agent {
 namespace {
 
 // How long a connection waits for a member's word, as a share of the lease.
-constexpr double kPatience = 0.5;
+constexpr Share kPatience{500};
 
 store::WhoMayEnter::Member member_of(const rendezvous::StoreCaller& caller) {
     store::WhoMayEnter::Member member{caller.peer.node.name, {}};

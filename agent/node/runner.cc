@@ -23,7 +23,7 @@ namespace ddprun::agent {
 namespace {
 
 // Share of the lease in which the keeper must answer.
-constexpr double kKeeperAnswers = 0.5;
+constexpr Share kKeeperAnswers{500};
 
 }  // namespace
 

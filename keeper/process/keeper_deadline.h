@@ -23,7 +23,7 @@ namespace ddprun::agent::keeper {
 // Share of the lease, counted from the moment at which the keeper saw the deadline pass: then a
 // ddprun that stands still counts as frozen. It may still live when the next generation starts, and
 // does no harm then (rendezvous/PROTOCOL.md, inequality 16).
-inline constexpr double kFrozen = 0.1;
+inline constexpr Share kFrozen{100};
 
 class Deadline {
   public:

@@ -10,16 +10,16 @@ constexpr double kFactor = 2;
 constexpr int kPercentMore = 30;
 
 // Stands for so many workers.
-struct Share {
+struct OutsideShare {
     int outside = 0, workers = 0;
 };
 
 // 0: there are no workers.
-int median(std::vector<Share> shares) {
-    std::ranges::sort(shares, {}, &Share::outside);
+int median(std::vector<OutsideShare> shares) {
+    std::ranges::sort(shares, {}, &OutsideShare::outside);
     int workers = 0, passed = 0;
-    for (const Share& share : shares) workers += share.workers;
-    for (const Share& share : shares)
+    for (const OutsideShare& share : shares) workers += share.workers;
+    for (const OutsideShare& share : shares)
         if (2 * (passed += share.workers) > workers) return std::max(1, share.outside);
     return 0;
 }
@@ -36,7 +36,7 @@ std::optional<Straggler> find_straggler(const std::vector<NodePace>& nodes) {
     if (nodes.empty() || std::ranges::any_of(nodes, unknown)) return std::nullopt;
     const auto slowest =
         std::ranges::max_element(nodes, {}, [](const NodePace& node) { return node.pace.outside; });
-    std::vector<Share> others;
+    std::vector<OutsideShare> others;
     for (const NodePace& node : nodes) {
         if (&node != &*slowest) others.push_back({node.pace.outside, 1});
         if (node.workers > 1) others.push_back({node.pace.others, node.workers - 1});

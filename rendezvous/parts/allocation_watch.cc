@@ -9,7 +9,7 @@ namespace ddprun::rendezvous {
 namespace {
 
 // Every ledger answers within one lease, if only by an error (ledger_watch.h).
-constexpr double kAnsweredBy = 1.0;
+constexpr Share kAnsweredBy{1000};
 
 }  // namespace
 

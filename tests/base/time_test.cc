@@ -29,6 +29,11 @@ TEST(Time, SharesAreExactWhereTheMachinesNeedThem) {
     EXPECT_EQ(share(10s, 0.45), 4500ms);
     EXPECT_EQ(share(10s, 0.8), 8s);
     EXPECT_EQ(share(0s, 0.8), 0s);
+    EXPECT_EQ(share(10s, Share{450}), 4500ms);
+    EXPECT_EQ(share(Duration{1999}, Share{500}), Duration{999});
+    EXPECT_EQ(share(std::chrono::hours{24 * 366}, Share{3000}), std::chrono::hours{3 * 24 * 366});
+    // Not so with fractions in binary: 0.5 + 0.1 is not 0.6.
+    static_assert(Share{500} + 2 * Share{50} == Share{600});
 }
 
 // kLongAgo is half of the range and not all of it, so that `now - kLongAgo` does not overflow. A

@@ -220,8 +220,8 @@ void Keeper::kill(Worker& worker) {
     if (worker.dying) return;
     worker.dying = true;
     // 0.04 of a lease is what the margin allows for. The mutation takes far more than the margin.
-    const double longest =
-        world_.config().mutation == Mutation::kills_are_slow ? 3.0 : rendezvous::kKill;
+    const Share longest =
+        world_.config().mutation == Mutation::kills_are_slow ? Share{3000} : rendezvous::kKill;
     const Duration takes = world_.random().span({}, world_.lease(longest));
     world_.clock().after(takes, [this, pid = worker.pid] { ends(pid, 0, SIGKILL, false); });
 }

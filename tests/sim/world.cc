@@ -77,7 +77,7 @@ void World::add_host(const std::string& name, int allocation, int place, Duratio
     // Clocks are up to 100 hours apart, so a comparison between hosts is wrong at once. They drift
     // by as much as the margin of the lease allows for.
     host.clock = NodeClock(random_.span(std::chrono::seconds{1}, std::chrono::hours{100}),
-                           random_.real(-rendezvous::kDrift, rendezvous::kDrift));
+                           random_.real(-rendezvous::kDriftPpm, rendezvous::kDriftPpm) / 1e6);
     in_order(Time{start}, [this, i = host.index] {
         if (hosts_[i].up && !hosts_[i].process) start_process(hosts_[i]);
     });

@@ -145,6 +145,7 @@ class World {
     const rendezvous::LedgerEntry* recorded(const Process& process, Generation generation) const;
     Process* leader_of(int connection) const { return ends_[connection].second; }
     Duration lease(double part) const { return share(config_.limits.times.lease, part); }
+    Duration lease(Share part) const { return share(config_.limits.times.lease, part); }
     bool paused(const Host& host) const { return host.paused_until > now(); }
     bool frozen(const Process& process) const { return process.frozen_until > now(); }
     // A job that has not ended by then counts as hung.
