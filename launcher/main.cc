@@ -192,11 +192,14 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, const Allo
     input.host = look_at_host(environment, called_as, options);
     // Only where the user has named an endpoint, since finding these addresses may need a name
     // server.
-    if (in_step && (options.rdzv_endpoint || options.master_addr) && !options.dry_run) {
-        input.host.addresses_outside_step = launcher::addresses_outside_step(**allocation);
-        input.host.endpoint_unknown = launcher::is_unknown_host(
-            options.rdzv_endpoint ? options.rdzv_endpoint->host : *options.master_addr,
-            **allocation);
+    if ((options.rdzv_endpoint || options.master_addr) && !options.dry_run) {
+        const std::string& endpoint =
+            options.rdzv_endpoint ? options.rdzv_endpoint->host : *options.master_addr;
+        input.host.endpoint_bridge = agent::host_bridge_at(endpoint);
+        if (in_step) {
+            input.host.addresses_outside_step = launcher::addresses_outside_step(**allocation);
+            input.host.endpoint_unknown = launcher::is_unknown_host(endpoint, **allocation);
+        }
     }
     auto plan = launcher::make_plan(options, in_step ? *allocation : std::nullopt, input.host);
     if (!plan) return plan.error();

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <filesystem>
+#include <system_error>
 
 namespace ddprun::agent {
 
@@ -67,6 +69,37 @@ std::vector<std::string> interface_addresses() {
         if (std::find(addresses.begin(), addresses.end(), one.address) == addresses.end())
             addresses.push_back(one.address);
     return addresses;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// A bridge with a card of the host as port leads to other hosts; so does a bond or a VLAN, which
+// has a link to what lies below it. What is left are ends of containers and of virtual machines.
+bool leads_out(const fs::path& port) {
+    std::error_code none;
+    if (fs::exists(port / "device", none)) return true;
+    return std::ranges::any_of(fs::directory_iterator(port, none), [](const auto& entry) {
+        return entry.path().filename().string().starts_with("lower_");
+    });
+}
+
+bool is_host_bridge(const std::string& interface) {
+    const fs::path all = "/sys/class/net", bridge = all / interface;
+    std::error_code none;
+    if (!fs::is_directory(bridge / "bridge", none)) return false;
+    return std::ranges::none_of(
+        fs::directory_iterator(bridge / "brif", none),
+        [&](const auto& port) { return leads_out(all / port.path().filename()); });
+}
+
+}  // namespace
+
+std::string host_bridge_at(const std::string& address) {
+    for (const InterfaceAddress& one : interfaces())
+        if (one.address == address && is_host_bridge(one.interface)) return one.interface;
+    return {};
 }
 
 }  // namespace ddprun::agent

@@ -30,4 +30,9 @@ struct InterfaceAddress {
 // All pairs of interface and address, in the kernel's order.
 std::vector<InterfaceAddress> interfaces();
 
+// The interface that has this address, if it is a bridge to containers or virtual machines of this
+// host alone (docker0, virbr0); else empty. Other hosts often have such a bridge with the same
+// address, and none can reach it.
+std::string host_bridge_at(const std::string& address);
+
 }  // namespace ddprun::agent

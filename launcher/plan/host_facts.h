@@ -31,6 +31,9 @@ struct HostFacts {
     // them.
     std::vector<std::string> addresses_outside_step;
     bool endpoint_unknown = false;  // the endpoint is a name that nobody here knows
+    // The endpoint is an address of this bridge, which reaches this host alone (docker0). Else
+    // empty.
+    std::string endpoint_bridge;
     std::string working_directory;
     std::string temporary_directory = "/tmp";    // for files that stay
     std::string fleeting_directory = "/tmp";     // for those that go with the job

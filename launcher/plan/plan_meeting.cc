@@ -113,6 +113,14 @@ MaybeError place_in_step(Plan& plan, const Options& options, const Allocation& a
                            slurm::fold_hostlist(allocation.nodes) +
                            "); leave --rdzv-endpoint and --master-addr out: Slurm knows the first "
                            "node of the step");
+    // Each node that has such a bridge would take itself for the leader, and train alone.
+    if (!host.endpoint_bridge.empty() && allocation.nodes.size() > 1) {
+        plan.warnings.push_back(
+            "the endpoint " + given->host + " is an address of " + host.endpoint_bridge +
+            ", a bridge that each host has for itself; the nodes meet at " + plan.endpoint.host +
+            ", the first node of the step; leave the option out");
+        return std::nullopt;
+    }
     // A warning only: Slurm knows where the nodes can meet, so the job can run.
     if (outside_step(*given, allocation, host)) {
         plan.warnings.push_back(
@@ -253,6 +261,13 @@ MaybeError meet_elsewhere(Plan& plan, const Options& options, const HostFacts& h
                           : options.ports ? ports_of(*options.ports)
                                           : std::vector<int>{kRendezvousPort};
     plan.lead = lead_of(options);
+    // It may be meant: the other nodes are containers of this host.
+    if (!host.endpoint_bridge.empty() && range.max > 1)
+        plan.host_warnings.push_back(
+            "the endpoint " + given->host + " is an address of " + host.endpoint_bridge +
+            ", a bridge to containers or virtual machines of this host: ddprun on other hosts does "
+            "not come here, and leads a job of its own where it has such a bridge; give "
+            "--rdzv-endpoint an address that reaches the other hosts");
     return std::nullopt;
 }
 

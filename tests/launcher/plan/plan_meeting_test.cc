@@ -12,9 +12,11 @@ namespace ddprun::launcher {
 namespace {
 
 using slurm::Allocation;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 // Step 8812.0 of so many nodes (n1, n2, …), seen from one of them. The job has one more node,
 // "other", on which this step does not run.
@@ -263,6 +265,32 @@ TEST(PlanMeeting, AddressOfAHostOutsideTheStep) {
     EXPECT_EQ(made->endpoint.host, "n1");
     EXPECT_EQ(made->lead, Lead::no);
     EXPECT_THAT(made->warnings, ElementsAre(HasSubstr("10.0.0.9 is not a node of this step")));
+}
+
+// docker0 has the same address on each host. In a step its first node leads; elsewhere nobody knows
+// whether containers of this host are meant.
+TEST(PlanMeeting, AddressOfABridgeThatEachHostHas) {
+    HostFacts host;
+    host.hostname = "n2";
+    host.endpoint_bridge = "docker0";
+    const std::vector<std::string> words{"--nnodes=1:3", "--rdzv-endpoint=172.17.0.1:29500",
+                                         "./train"};
+    const auto options = parse_options(words, {}).value();
+    for (const int node : {0, 1}) {
+        const auto made = make_plan(options, meeting_step(3, node), host);
+        EXPECT_EQ(made->endpoint.host, "n1");
+        EXPECT_EQ(made->lead, node == 0 ? Lead::yes : Lead::no);
+        EXPECT_THAT(made->warnings,
+                    Contains("the endpoint 172.17.0.1 is an address of docker0, a bridge that each "
+                             "host has for itself; the nodes meet at n1, the first node of the "
+                             "step; leave the option out"));
+    }
+    const auto elsewhere = make_plan(options, std::nullopt, host);
+    EXPECT_EQ(elsewhere->lead, Lead::if_address_matches);
+    EXPECT_THAT(elsewhere->host_warnings, ElementsAre(HasSubstr("a bridge to containers or")));
+    host.endpoint_bridge.clear();
+    EXPECT_THAT(make_plan(options, meeting_step(3, 1), host)->warnings,
+                Not(Contains(HasSubstr("bridge"))));
 }
 
 // Scripts that call srun once for each node: each step has one node. The nodes meet at the
