@@ -24,8 +24,8 @@ void MachineState::connect(Time now) {
     effects.push_back(Connect{
         .deadline = std::max(link.lost_since() + patience(), now),
         .hello = {config.run_id, config.node, config.version, config.requeue, config.limits},
-        .address = {},
-        .port = 0,
+        .address = yielded_to.address,
+        .port = yielded_to.port,
         .once = false,
         .self = config.leads});
 }
@@ -100,6 +100,13 @@ void MachineState::on_elsewhere(Time now, const rendezvous::Elsewhere& elsewhere
         }
         link.elsewhere(now, elsewhere);
         return place_call(now);
+    }
+    // This node's own service has yielded: with no order, nobody else knows that leader's address.
+    const bool yielded = config.leads || !yielded_to.address.empty();
+    if (yielded && !elsewhere.address.empty()) {
+        config.leads = false;
+        yielded_to = elsewhere;
+        if (link.is_welcomed()) link.lost(now);
     }
     connect(now);
     auto& asked = std::get<Connect>(effects.back());

@@ -63,7 +63,8 @@ struct MachineState {
     Phase phase = Phase::joining;
     LeaderLink link;
     rendezvous::LeaseMember lease;
-    bool ledger_found;      // the node that leads at the start has made the ledger
+    bool ledger_found;                 // the node that leads at the start has made the ledger
+    rendezvous::Elsewhere yielded_to;  // the leader to which this node's own service has yielded
     std::uint64_t job = 0;  // in which the first entry was heard of; before: of the newest Welcome
     bool keeper_alive = true;
     std::optional<Running> running;

@@ -9,6 +9,7 @@
 #include "base/system/boot_clock.h"
 #include "base/system/random_bytes.h"
 #include "launcher/job/job_ledger.h"
+#include "launcher/job/meeting_point.h"
 #include "launcher/plan/agent_config.h"
 
 namespace ddprun::launcher {
@@ -39,6 +40,8 @@ rendezvous::MachineConfig machine_config(const JobInput& input, const rendezvous
     config.version = this_release().version;
     config.seed = random_number();
     config.limits = plan.limits;
+    if (!config.succession && plan.lead == Lead::if_address_matches)
+        config.rivals = rivals_of_step(plan);
     // The difference between the two clocks, so that a pure machine can still print times of day.
     config.to_day = day_now() - boot_now().time_since_epoch();
     config.status_every = plan.status_every;
@@ -77,12 +80,12 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     config.log_dir = plan.log_dir;
     config.lease = plan.limits.times.lease;
     config.uses_grpc = plan.ledger.place.kind == rendezvous::LedgerPlace::Kind::etcd;
-    config.store = {.one_node = plan.limits.max_nodes == 1 && plan.store_allow.empty(),
-                    .lease = plan.limits.times.lease,
-                    .self = {plan.run_id, node, std::string(this_release().version),
-                             plan.slurm_restart_count},
-                    .allow = plan.store_allow,
-                    .limits = plan.store_limits};
+    config.store = {
+        .one_node = plan.limits.max_nodes == 1 && plan.store_allow.empty(),
+        .lease = plan.limits.times.lease,
+        .self = {plan.run_id, node, std::string(this_release().version), plan.slurm_restart_count},
+        .allow = plan.store_allow,
+        .limits = plan.store_limits};
     return config;
 }
 

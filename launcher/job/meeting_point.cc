@@ -183,6 +183,13 @@ std::vector<rendezvous::Peer> others_of_step(const Plan& plan) {
     return others;
 }
 
+std::vector<rendezvous::Peer> rivals_of_step(const Plan& plan) {
+    std::vector<rendezvous::Peer> rivals;
+    for (rendezvous::Peer& other : others_of_step(plan))
+        if (rivals.empty() || rivals.back().node != other.node) rivals.push_back(std::move(other));
+    return rivals;
+}
+
 Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Plan& plan,
                                         const HostFacts& host) {
     if (meets_nobody(plan)) {

@@ -40,6 +40,9 @@ Result<MeetingPoint> open_meeting_point(boost::asio::io_context& loop, const Pla
 // that they are there. None outside a step.
 std::vector<rendezvous::Peer> others_of_step(const Plan& plan);
 
+// The same, each at the first port only: for a leader that is not sure to be the only one.
+std::vector<rendezvous::Peer> rivals_of_step(const Plan& plan);
+
 // The addresses of the node that runs the batch script, if the step does not run on that node; else
 // empty, which is the usual case. A script may have passed such an address (`hostname
 // --ip-address`) as endpoint, where nobody of the step would listen.

@@ -238,9 +238,9 @@ void MachineState::settle(Time now) {
 // PROTOCOL.md, rule 11: a leader that holds nothing asks other services whether they lead with more
 // right.
 void MachineState::inquire(Time now) {
-    if (!config.succession || single()) return;
+    if (single() || (!config.succession && rivals().empty())) return;
     if (now < inquiries.next_round()) return wake_at(inquiries.next_round());
-    std::vector<Peer> before = seniority();
+    std::vector<Peer> before = config.succession ? seniority() : rivals();
     const auto self = std::ranges::find(before, active.self.node, &Peer::node);
     before.erase(self, before.end());
     const auto may_call = [this](const Peer& peer) {
@@ -256,6 +256,7 @@ void MachineState::inquire(Time now) {
 void MachineState::on_called(Time now, const Called& called) {
     const std::optional<Peer> to = inquiries.asked(called.node);
     if (!to || phase != Phase::gathering) return;
+    if (!config.succession) return on_rival(now, called, *to);
     const std::vector<Peer> all = seniority();
     const auto place = [&](const NodeId& node) {
         return std::find_if(all.begin(), all.end(),
@@ -269,6 +270,31 @@ void MachineState::on_called(Time now, const Called& called) {
                             : place(called.node) < place(active.self.node);
     if (called.standing.node == called.node && yields_to(called.standing, claim.entry(), before))
         yield(now, *to, {}, "another leader has answered");
+}
+
+// They count before the first generation only: after it, this leader's nodes know each other.
+std::vector<Peer> MachineState::rivals() const {
+    return any_generation() ? std::vector<Peer>() : config.rivals;
+}
+
+// Until when the first generation waits for the answers of rivals. Their silence does not block it.
+Time MachineState::rivals_answer_by(std::size_t here) const {
+    constexpr auto kAnswers = std::chrono::seconds{5};
+    if (rivals().empty() || here >= limits().order.size()) return kLongAgo;
+    return gathering.since() + kAnswers;
+}
+
+// Of two leaders with a ledger in memory each, the first one in Slurm's order goes on. One that
+// has a generation does in any case.
+void MachineState::on_rival(Time now, const Called& called, const Peer& at) {
+    const NodeId& other = called.standing.node;
+    if (rivals().empty() || other == config.self) return;
+    const auto place = [&](const std::string& name) {
+        return std::ranges::find(limits().order, name) - limits().order.begin();
+    };
+    if (yields_to(called.standing, claim.entry(), place(other.name) < place(config.self.name)))
+        yield(now, {other, at.address, at.port}, {},
+              "the endpoint is an address of node " + other.name + ", too, which leads");
 }
 
 // Sends all nodes to the other leader and becomes dormant. Only this node's own agent gets `rest`:

@@ -25,6 +25,10 @@ struct MachineConfig {
     std::uint64_t seed = 0;
     // The ledger is shared: other nodes may lead after this one.
     bool succession = false;
+    // Other nodes of the step that may each lead a job of their own: the address where the nodes
+    // meet may be one of every host, and the ledger is in memory (rule 11). They have no
+    // incarnation, since nobody has said that they are there.
+    std::vector<Peer> rivals = {};
     // An earlier allocation of the job may train though the ledger is empty (rule 26, "One node").
     bool earlier_unrecorded = false;
     bool in_slurm = false;  // Slurm may signal workers before ddprun

@@ -144,6 +144,9 @@ struct MachineState {
     Standing standing() const;
     std::vector<Peer> order() const;
     std::vector<Peer> seniority() const;
+    std::vector<Peer> rivals() const;
+    Time rivals_answer_by(std::size_t here) const;
+    void on_rival(Time now, const Called& called, const Peer& at);
     void judge_ledger(const NodeState& node, std::uint64_t mark);
     void tell_order(const NodeId& newcomer);
     void keep_standby();

@@ -87,6 +87,7 @@ void MachineState::gather(Time now, bool by_lease) {
     std::vector<Candidate> here = candidates(now);
     if (begins_allocation())
         here = of_whole_hosts(std::move(here), limits().order, limits().max_nodes);
+    if (const Time until = rivals_answer_by(here.size()); now < until) return wake_at(until);
     const std::vector<std::string> absent = missing(here);
     const QuorumVerdict verdict =
         decide_quorum({.here = static_cast<int>(here.size()),

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# An endpoint that is an address of each host (docker0), on three hosts made of namespaces, with variables of a step as
+# An endpoint that is an address of each host, on three hosts made of namespaces, with variables of a step as
 # srun sets them: the nodes are one job all the same. Each took itself for the leader, and three jobs trained at once.
 if [[ -z ${FAULTS_INSIDE:-} ]] && unshare --net --mount --time true 2>/dev/null; then
     FAULTS_INSIDE=1 exec unshare --net --mount bash "$0" "$@"
@@ -32,13 +32,16 @@ node() {
     enter "$name"
     : >"$work/$name.err"
     DDPRUN_TEST_MARK=$mark TMPDIR=$work/tmp.$name "${entered[@]}" env "${step[@]}" "SLURM_NODEID=$id" "SLURM_PROCID=$id" \
-        "$ddprun" --nnodes=1:3 --ledger=memory --identity=none --lease=2 --rdzv-endpoint=172.17.0.1:29500 "$@" \
+        "$ddprun" --nnodes=1:3 --ledger=memory --identity=none --lease=2 --rdzv-endpoint="$endpoint:29500" "$@" \
         bash -c 'echo "rank $RANK of $WORLD_SIZE"' >"$work/$name.out" 2>"$work/$name.err" </dev/null &
     pid[$name]=$!
 }
+# Whether a ddprun on a host listens at the port of the endpoint.
+opened() { on "$1" grep -q ':733C 0[0-9A-F:]* 0A ' /proc/net/tcp6; }
 all_end() { for name in "${names[@]}"; do join "$name" 60; expect_code "$1"; done; }
 
 say "in a step its first node leads, and a line says why"
+endpoint=172.17.0.1
 step=(SLURM_JOB_ID=88 SLURM_JOB_NODELIST='10.78.0.[1-3]' SLURM_JOB_NUM_NODES=3 SLURM_STEP_ID=0
     SLURM_STEP_NODELIST='10.78.0.[1-3]' SLURM_STEP_NUM_NODES=3 SLURM_STEP_NUM_TASKS=3 'SLURM_STEP_TASKS_PER_NODE=1(x3)'
     SLURM_NNODES=3 SLURM_NTASKS=3 SLURM_LOCALID=0)
@@ -54,7 +57,26 @@ for name in "${names[@]}"; do node "$name" --nproc-per-node=1 --last-call=20; do
 all_end 0
 (($(cat "$work"/n?.out | grep -c 'of 3$') == 3)) || fail "they are not one job of three"
 
+say "an address of each host that is no bridge's, as behind NAT: those who lead find each other before the first generation"
+endpoint=10.0.2.15
+for name in "${names[@]}"; do on "$name" ip addr add $endpoint/32 dev eth0; done
+for order in "n1 n2 n3" "n3 n2 n1"; do
+    for name in $order; do
+        node "$name" --nproc-per-node=1 --last-call=0.1
+        wait_until 10 opened "$name" || fail "$name opens no meeting point"
+    done
+    all_end 0
+    (($(cat "$work"/n?.out | grep -c 'of 3$') == 3)) || fail "they are not one job of three ($order)"
+done
+expect_in "$work/n3.err" 'the endpoint is an address of node 10.78.0.[12], too, which leads; this node stops leading'
+
+say "one that never comes is not waited for longer than 5 s"
+for name in n1 n2; do node "$name" --nproc-per-node=1 --last-call=0.1; done
+for name in n1 n2; do join "$name" 20; expect_code 0; done
+(($(cat "$work"/n[12].out | grep -c 'of 2$') == 2)) || fail "they are not one job of two"
+
 say "elsewhere nobody knows who is meant: each node says it"
+endpoint=172.17.0.1
 step=(SLURM_NOTHING=1)
 node n1 --nproc-per-node=1 --last-call=0.1
 join n1 60

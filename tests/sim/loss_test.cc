@@ -153,6 +153,28 @@ TEST(Sim, ALostLeaderWithoutASharedLedgerEndsTheOthersWithUnavailable) {
             });
 }
 
+// The endpoint is an address that every host has, as docker0's is, and MIN is 1. Each node leads at
+// first; all but the first of the order yield. The starts lie up to four leases apart.
+TEST(Sim, LeadersThatTakeThemselvesForTheOnlyOneMeet) {
+    for (const auto apart : {0ms, 300ms, 2000ms})
+        for_seeds(
+            [apart](auto seed) {
+                WorldConfig config = calm(3, seed);
+                config.succession = false;
+                config.each_leads = true;
+                config.limits.min_nodes = 1;
+                config.limits.times.join_timeout = 20s;
+                config.limits.order = {"n0", "n1", "n2"};
+                config.starts = {2 * apart, apart, 0ms};
+                return config;
+            },
+            [](const World& world) {
+                ASSERT_EQ(generations(world).size(), 1U);
+                EXPECT_EQ(generations(world).front().assignment.members.size(), 3U);
+                for (const auto& process : world.processes()) EXPECT_EQ(process->exit->code, 0);
+            });
+}
+
 // How long after `from` the next generation runs on all its members, in leases. -1: none does.
 double next_generation_after(const World& world, Duration from) {
     for (const LedgerEntry& entry : generations(world)) {

@@ -140,8 +140,8 @@ void World::start_process(Host& host) {
     // SIGUSR1, as with --requeue-signal=USR1.
     config.stop.requeue_signals = {10};
     config.stop.leaves = config_.leaves;
-    config.leads =
-        place == 0 && config_.outside == 0;  // as with --node-rank: host 0 has the endpoint
+    // As with --node-rank: host 0 has the endpoint.
+    config.leads = (place == 0 || config_.each_leads) && config_.outside == 0;
     config.may_lead = config_.outside == 0;
     if (!host.outside) process->agent.emplace(config, now);
     process->keeper = std::make_unique<Keeper>(*this, host, *process);
@@ -170,6 +170,10 @@ void World::start_service(Process& process, const Host& host, const agent::Machi
     service.limits = config.limits;
     service.seed = random_.bits();
     service.succession = config_.succession && config_.outside == 0;
+    for (const Host& other : hosts_)
+        if (config_.each_leads && other.name != host.name)
+            service.rivals.push_back(
+                {{other.name, {}}, "10.0.0." + std::to_string(other.index + 1), 29400});
     service.in_slurm = config_.in_slurm || config_.requeued_at > Duration{};
     service.outside = host.outside;
     // All hosts have the same time of day when a process starts there, as with NTP.

@@ -89,8 +89,10 @@ struct WorldConfig {
     Duration again_after{};
     std::vector<int> blind;  // these hosts do not find the leader's ledger
     bool succession = true;  // false: as with a ledger in memory, no other node may lead
-    bool in_slurm = false;   // workers that fail die of SIGTERM, as if Slurm had signalled them
-    bool leaves = false;     // SIGTERM to a ddprun asks to leave, as with --on-sigterm=leave
+    bool each_leads =
+        false;  // every host has the endpoint's address, and takes itself for the leader
+    bool in_slurm = false;  // workers that fail die of SIGTERM, as if Slurm had signalled them
+    bool leaves = false;    // SIGTERM to a ddprun asks to leave, as with --on-sigterm=leave
     bool leader_joins_late = false;  // host 0 leads and is a spare
     double consequences = 0.4;       // share of the peers of a lost worker that fail; the rest hang
     std::vector<Fault> faults;
