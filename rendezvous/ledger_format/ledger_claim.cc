@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hexadecimal.h"
+#include "rendezvous/ledger_format/ledger_json.h"
 
 namespace ddprun::rendezvous {
 namespace {
@@ -23,12 +24,13 @@ std::string to_json(const LedgerClaim& claim) {
 }
 
 Result<LedgerClaim> claim_from_json(std::string_view text) {
-    const auto malformed = [](const char* why) { return Error(ErrorCode::malformed, why); };
+    const auto malformed = [](const std::string& why) { return Error(ErrorCode::malformed, why); };
     const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
     // Without exceptions, parse() marks a text that is not JSON as discarded.
     if (json.is_discarded()) return malformed("is truncated or is not JSON");
     try {
-        if (json.at("format") != kClaimFormat) return malformed("has an unknown ledger format");
+        const std::string format = json.at("format").get<std::string>();
+        if (format != kClaimFormat) return malformed(unknown_format("ledger", format));
         LedgerClaim claim{json.at("command_digest").get<std::string>(), 0};
         const std::string mark = json.at("mark").get<std::string>();
         // from_chars() stops at the first character that is no digit. A part of a mark is not taken

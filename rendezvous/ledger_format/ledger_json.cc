@@ -28,6 +28,13 @@ std::string checksum(const Json& entry) {
 
 }  // namespace
 
+std::string unknown_format(const std::string& what, std::string_view format) {
+    const std::string newer =
+        ": a newer ddprun has written it; start the job with that version again";
+    return "has an unknown " + what + " format" +
+           (format.starts_with("ddprun " + what + " ") ? newer : "");
+}
+
 std::string to_json(const LedgerEntry& entry, JsonStyle style) {
     const Json json = write_entry(entry);
     const Json whole{{"format", kEntryFormat}, {"checksum", checksum(json)}, {"entry", json}};
@@ -41,8 +48,8 @@ Result<LedgerEntry> from_json(std::string_view text) {
     if (json.is_discarded()) return malformed("is truncated or is not JSON");
     try {
         // The format first: an entry of another format may have its checksum elsewhere, or none.
-        if (json.at("format") != kEntryFormat)
-            return malformed("has an unknown ledger entry format");
+        const std::string format = json.at("format").get<std::string>();
+        if (format != kEntryFormat) return malformed(unknown_format("ledger entry", format));
         if (json.at("checksum") != checksum(json.at("entry")))
             return malformed("does not match its checksum");
         // A value out of range becomes a fault; a missing field or a wrong type throws. Both mean

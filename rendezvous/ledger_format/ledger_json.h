@@ -20,4 +20,8 @@ enum class JsonStyle { readable, compact };
 std::string to_json(const LedgerEntry& entry, JsonStyle style = JsonStyle::readable);
 Result<LedgerEntry> from_json(std::string_view text);
 
+// What is wrong with a text that has another format than this version reads: of "ledger entry" or
+// "ledger". A requeue with an older ddprun than wrote the ledger meets a higher number.
+std::string unknown_format(const std::string& what, std::string_view format);
+
 }  // namespace ddprun::rendezvous

@@ -23,6 +23,7 @@ TEST(LedgerClaim, SaysWhatIsWrongWithIt) {
     const auto fault = [](const char* text) { return claim_from_json(text).error().sentence(); };
     EXPECT_EQ(fault(R"({"form)"), "is truncated or is not JSON");
     EXPECT_EQ(fault(R"({"format": "x"})"), "has an unknown ledger format");
+    EXPECT_THAT(fault(R"({"format": "ddprun ledger 2"})"), HasSubstr("a newer ddprun has"));
     EXPECT_THAT(fault(R"([])"), HasSubstr("lacks"));
     EXPECT_THAT(fault(R"({"format": "ddprun ledger 1", "command_digest": "a"})"),
                 HasSubstr("mark"));

@@ -48,7 +48,10 @@ TEST(LedgerJson, KnowsAnAlteredEntry) {
     EXPECT_THAT(from_json("{}").error().code(), ErrorCode::malformed);
     EXPECT_THAT(from_json("[1]").error().code(), ErrorCode::malformed);
     EXPECT_THAT(from_json(R"({"format":"ddprun ledger entry 2"})").error().sentence(),
-                HasSubstr("has an unknown ledger entry format"));
+                HasSubstr("has an unknown ledger entry format: a newer ddprun has written it; "
+                          "start the job with that version again"));
+    EXPECT_EQ(from_json(R"({"format":"notes"})").error().sentence(),
+              "has an unknown ledger entry format");
 }
 
 // The checksum is right but a value is impossible, as from a later version. The sentence names the
