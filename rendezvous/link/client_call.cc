@@ -203,6 +203,14 @@ void ClientCall::message_came(std::string_view body) {
         return link_ended(
             Error(ErrorCode::refused, link_->peer() + " refuses: " + refused->sentence));
     }
+    // It does not lead, and knows nobody who does: another candidate may. Where several nodes of a
+    // job are on one host, any of them may have got the first port.
+    const auto* elsewhere = std::get_if<Elsewhere>(&*message);
+    if (elsewhere && elsewhere->address.empty() && candidates_.size() > 1) {
+        link_->drop();
+        return link_ended(
+            Error(ErrorCode::unavailable, link_->peer() + " does not lead, nor knows who does"));
+    }
     come_up(*message);
 }
 

@@ -39,7 +39,7 @@ in_step() {
 # Starts one node: node id, arguments… There is no secret here, without which nodes under Slurm do not start.
 node() {
     local id=$1; shift
-    DDPRUN_TEST_MARK=$mark in_step "$id" "$ddprun" --ports="$at-$at" --ledger=memory --identity=none --lease=2 "$@" \
+    DDPRUN_TEST_MARK=$mark in_step "$id" "$ddprun" --ports="$at-$((at + more))" --ledger=memory --identity=none --lease=2 "$@" \
         >"$work/node$id.out" 2>"$work/node$id.err" </dev/null &
     pid[node$id]=$!
 }
@@ -53,6 +53,7 @@ both() {
     wait_until 20 listens "$at" || fail "the leader does not listen"
     node 1 --nproc-per-node="$second" "$@"
 }
+more=0 # ports beside the first one
 none_lives() { [[ -z $(marked) ]]; }
 end_both() { local id; for id in 0 1; do join "node$id" 40; expect_code 0; done; }
 
@@ -147,3 +148,10 @@ expect_code 0
 same 0 1
 expect 0 1 SLURM_LOCALID=0 SLURM_GTIDS=0,1
 expect_nothing_left
+
+say "two nodes of one host, as with several slurmd on it: the second one comes first, and has the leader's port"
+at=$(free_port) more=3
+node 1 --nproc-per-node=1 true
+wait_until 20 listens "$at" || fail "the second node does not listen"
+node 0 --nproc-per-node=1 true
+end_both

@@ -225,6 +225,28 @@ TEST(Client, PassesOverARefusalWhileThereAreOthers) {
     EXPECT_EQ(alone.messages[0], *other.answer);
 }
 
+// Another node of this host, which does not lead, has got the first port. It says "wait", again and
+// again, and the leader is behind the second one. Alone it is waited for, as it says.
+TEST(Client, PassesOverOneThatKnowsNoLeaderWhileThereAreOthers) {
+    asio::io_context loop;
+    Peer dormant(loop), peer(loop);
+    dormant.answer = ToNode(Elsewhere{});
+    Node node(loop);
+    node.connect({dormant.port(), peer.port()}, kNever);
+    ASSERT_TRUE(run_until(loop, [&] { return !node.messages.empty(); }));
+    EXPECT_TRUE(std::holds_alternative<Welcome>(node.messages[0]));
+    Node alone(loop);
+    alone.connect({dormant.port()}, kNever);
+    ASSERT_TRUE(run_until(loop, [&] { return !alone.messages.empty(); }));
+    EXPECT_EQ(alone.messages[0], *dormant.answer);
+    // One that knows the leader is believed at once.
+    dormant.answer = ToNode(Elsewhere{"127.0.0.1", 1});
+    Node told(loop);
+    told.connect({dormant.port(), peer.port()}, kNever);
+    ASSERT_TRUE(run_until(loop, [&] { return !told.messages.empty(); }));
+    EXPECT_EQ(told.messages[0], *dormant.answer);
+}
+
 // Our own rendezvous refuses for good, so no other candidate can be ours.
 TEST(Client, BelievesARefusalForGoodAtOnce) {
     asio::io_context loop;
