@@ -6,6 +6,8 @@
 //                                      without; rank 0's figures go to FILE
 //   trainer_tool calls FILE            all-reduces of two sizes, and steps of a network with 4.7 MB
 //                                      of gradients; rank 0's figures go to FILE
+//   trainer_tool replicas FILE         comparisons of replicas with parameters of three sizes; rank
+//                                      0's figures go to FILE
 //   trainer_tool snapshot FOLDER MB    ten snapshots: memcpy, stall, background write, load
 //   trainer_tool zero FILE             a step with AdamW on each rank, and with a ShardedOptimizer
 //   trainer_tool reshard FOLDER MB     saves slices, or loads those that are there, beside reading
@@ -31,6 +33,7 @@
 #include "trainer/snapshot/load_into.h"
 #include "trainer/snapshot/load_slices.h"
 #include "trainer/snapshot/snapshot_writer.h"
+#include "trainer/training/agreement.h"
 
 using namespace ddprun::trainer;
 
@@ -105,6 +108,32 @@ int calls(const std::string& file) {
     if (context.is_first())
         std::ofstream(file) << "{\"26 MB\": " << found[0] << ", \"1 MiB\": " << found[1]
                             << ", \"step\": " << found[2] << "}";
+    return group->barrier() ? 0 : 4;
+}
+
+// What a step with a comparison takes longer: GradientReducer::finish() makes it in the first ten
+// steps, and then in every N-th on request.
+int replicas(const std::string& file) {
+    auto context = Context::from_environment().value();
+    auto store = connect_store(context).value();
+    GroupOptions options;
+    options.backend = Backend::gloo;
+    auto group = make_process_group(context, *store, options).value();
+    std::vector<double> found;
+    for (const std::size_t bytes :
+         {std::size_t{4'700'000}, std::size_t{64} << 20, std::size_t{256} << 20}) {
+        std::vector<std::vector<float>> values(8, std::vector<float>(bytes / 8 / sizeof(float), 1));
+        std::vector<NamedBuffer> parameters;
+        for (auto& one : values)
+            parameters.push_back({std::to_string(parameters.size()), buffer_of(std::span(one))});
+        std::uint64_t turn = 0;
+        found.push_back(median_ms(*group, 3, 40, [&] {
+            return static_cast<bool>(verify_replicas(*group, parameters, turn++));
+        }));
+    }
+    if (context.is_first())
+        std::ofstream(file) << "{\"4.7 MB\": " << found[0] << ", \"64 MiB\": " << found[1]
+                            << ", \"256 MiB\": " << found[2] << "}";
     return group->barrier() ? 0 : 4;
 }
 
@@ -405,15 +434,16 @@ int main(int argc, char** argv) {
     if (command == "start") return start(argv[2]);
     if (command == "overlap") return overlap(argv[2]);
     if (command == "calls") return calls(argv[2]);
+    if (command == "replicas") return replicas(argv[2]);
     if (command == "snapshot" && argc > 3)
         return snapshot(argv[2], std::strtoull(argv[3], nullptr, 10) << 20);
     if (command == "zero") return zero(argv[2]);
     if (command == "reshard" && argc > 3)
         return reshard(argv[2], std::strtoull(argv[3], nullptr, 10) << 20);
     if (command == "gpu") return gpu(std::strtoull(argv[2], nullptr, 10));
-    std::fprintf(
-        stderr,
-        "trainer_tool start FILE | overlap FILE | calls FILE | snapshot FOLDER MB | zero FILE | "
-        "reshard FOLDER MB | gpu BATCH\n");
+    std::fprintf(stderr,
+                 "trainer_tool start FILE | overlap FILE | calls FILE | replicas FILE | snapshot "
+                 "FOLDER MB | "
+                 "zero FILE | reshard FOLDER MB | gpu BATCH\n");
     return 64;
 }
