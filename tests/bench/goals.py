@@ -44,8 +44,8 @@ STORE = ("it makes the floor's system calls and no more, but needs 1.2 times its
 LARGE = "its samples differ by a factor of two beside other work; 0.62 on a quiet machine"
 MPICH = "64 programs of MPICH on two cores are nearly all of it, and runs differ by a tenth; 1.00 in a longer run"
 LINK = "both sides fill the link; 1.00 and 1.08 in other runs"
-SHARED = ("in some runs, also of PyTorch, a call takes 3 to 4 ms: probably both ranks on one core for a while, not "
-          "proved; 0.77 in the median of five runs, 0.60 in another")
+SHARED = ("it needs 0.6 ms of processor time on one core; a call of 3 to 4 ms waits for a core that another process has, "
+          "PyTorch's too: 3.7 of 4.1 ms in the queue with the ranks on two busy cores; 0.68 in the median of 20 pairs")
 EVEN = "a millisecond of 115, which is less than the spread; 0.94 with one rank and 0.92 with four in the same run"
 LARGE_FOLIOS = "5.8 to 6.1 MiB: Linux maps the page cache in blocks as large as it happens to have them"
 DISK = "a virtual disk, of which one sample differs by a fifth from the next; 1.13 in another run"
