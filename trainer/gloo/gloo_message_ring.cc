@@ -8,9 +8,10 @@ namespace {
 
 // Bytes of a piece. Smaller pieces need more control messages of Gloo's than they gain.
 constexpr std::size_t kMessagePiece = std::size_t{1} << 20;
-// How many receives are posted ahead. With two ranks this covers a gradient bucket of the default
-// size (25 MiB) completely.
-constexpr std::size_t kAhead = 32;
+// How many receives are posted ahead. With two ranks this covers half a gradient bucket of the
+// default size (25 MiB), all that is added of it. Their memory has to stay below 32 MiB: glibc maps
+// and unmaps larger memory for each call, which costs a page fault for every 4 KiB.
+constexpr std::size_t kAhead = 24;
 
 }  // namespace
 
@@ -26,13 +27,16 @@ GlooMessageRing::GlooMessageRing(GlooMessages& messages, GlooMessages::Channel c
     : messages_(messages), channel_(channel), reduction_(reduction) {
     // A piece must not split an element.
     const std::size_t piece = kMessagePiece / reduction.width() * reduction.width();
+    std::size_t slots = 0;  // hops that add come before those that keep
     for (std::size_t hop = 0; hop < hops.size(); ++hop) {
         cut(hops[hop].in, piece, [&](Part part) {
             incoming_.push_back({part, hops[hop].does, hop + 1 < hops.size(), nullptr});
-            if (hops[hop].does != Does::keep) room_ = std::max(room_, part.bytes);
+            if (hops[hop].does == Does::keep) return;
+            room_ = std::max(room_, part.bytes);
+            ++slots;
         });
     }
-    if (room_) scratch_.reset(new char[room_ * std::min(kAhead, incoming_.size())]);
+    if (room_) scratch_.reset(new char[room_ * std::min(kAhead, slots)]);
     for (std::size_t i = 0; i < kAhead; ++i) post(i);
     cut(first, piece, [&](Part part) { send(part); });
 }

@@ -39,7 +39,7 @@ class GlooMessageRing final : public GlooRing {
     const GlooMessages::Channel channel_;
     const Reduction reduction_;
     std::size_t room_ = 0;  // bytes of the largest piece that is added
-    // Pieces that wait to be added: kAhead slots of room_ bytes, used in turn.
+    // Pieces that wait to be added: slots of room_ bytes, at most kAhead, used in turn.
     std::unique_ptr<char[]> scratch_;
     std::vector<Piece> incoming_;  // in the order in which they arrive
     std::vector<Pending> sent_;
