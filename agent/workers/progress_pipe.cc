@@ -92,14 +92,17 @@ std::ptrdiff_t ProgressPipe::read_once() {
 }
 
 // All lines of one read are one report: their number is up to the worker. Only the first value that
-// is not a number is a report of its own, so that it is told with its step.
+// is not a number is a report of its own, so that it is told with its step, or without one where
+// its line has none.
 void ProgressPipe::tell(std::span<const ProgressReport> reports) {
     const auto odd = std::ranges::find_if(
         reports, [](const ProgressReport& report) { return !report.not_finite.empty(); });
     if (odd != reports.end() && !std::exchange(told_not_finite_, true)) {
-        const auto until = static_cast<std::size_t>(odd - reports.begin()) + 1;
-        report(reports.first(until));
-        reports = reports.subspan(until);
+        const auto at = static_cast<std::size_t>(odd - reports.begin());
+        const std::size_t before = odd->step < 0 ? at : 0;
+        if (before > 0) report(reports.first(before));
+        report(reports.subspan(before, at + 1 - before));
+        reports = reports.subspan(at + 1);
     }
     if (!reports.empty()) report(reports);
 }

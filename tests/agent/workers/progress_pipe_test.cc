@@ -98,6 +98,23 @@ TEST(ProgressPipe, TellsTheFirstValueThatIsNotANumberWithItsStep) {
     EXPECT_EQ(reports[1].step, 4);
 }
 
+// Its line has no step, so it has none, however the lines are read; those before are told first.
+TEST(ProgressPipe, TellsAValueWithoutAStepAfterTheStepsBeforeIt) {
+    asio::io_context loop{1};
+    std::vector<ProgressReport> reports;
+    ProgressPipe pipe(loop, std::make_shared<TurnBudget>(loop),
+                      [&](const ProgressReport& report) { reports.push_back(report); });
+    const UniqueFd end = pipe.open();
+    const std::string lines = "step=1\nstep=2\ngradient.w1=nan\nstep=3\n";
+    ASSERT_EQ(::write(end.get(), lines.data(), lines.size()), static_cast<ssize_t>(lines.size()));
+    ASSERT_TRUE(run_until(loop, [&] { return reports.size() == 3; }));
+    EXPECT_EQ(reports[0].step, 2);
+    EXPECT_EQ(reports[0].not_finite, "");
+    EXPECT_EQ(reports[1].step, -1);
+    EXPECT_EQ(reports[1].not_finite, "gradient.w1=nan");
+    EXPECT_EQ(reports[2].step, 3);
+}
+
 // Where the worker says in which call it is comes on the same pipe, and is no progress.
 TEST(ProgressPipe, TheAddressOfCallsIsNoReport) {
     asio::io_context loop{1};
