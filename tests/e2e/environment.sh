@@ -140,7 +140,7 @@ try:
 except ImportError:
     pass
 child = subprocess.run([sys.argv[1], "-c", "import of_wrapper"])
-print("path", os.environ["PYTHONPATH"], "child", child.returncode)
+sys.stdout.write(f"path {os.environ['PYTHONPATH']} child {child.returncode}\n")  # in one piece, beside the other rank
 if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
     time.sleep(1)
     sys.exit(3)

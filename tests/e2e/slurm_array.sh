@@ -44,6 +44,7 @@ is() { [[ $(field "$1" "$2") == "$3" ]]; }
 expect() { # element, field, value
     wait_until "${4:-20}" is "$1" "$2" "$3" || fail "element $1: $2 is $(field "$1" "$2"), not $3"
 }
+# That an element is requeued is seen by Slurm's count. What ddprun says of it may be lost with srun, which Slurm ends then.
 # An element that was not touched still runs: element.
 expect_untouched() {
     is "$1" JobState RUNNING && is "$1" Restarts 0 || fail "element $1: $(login scontrol show job -o "${array}_$1")"
@@ -68,7 +69,6 @@ find_own
 others=() && for element in 0 1 2; do [[ $element == "$own" ]] || others+=("$element"); done
 login scancel -s USR1 "${array}_$own"
 expect "$own" Restarts 1
-expect_in "$at.$own.err" "job ${array}_$own is requeued"
 for element in "${others[@]}"; do expect_untouched "$element"; done
 
 say "the requeued one waits, one completes, and the last one is requeued: only this one"
@@ -79,7 +79,6 @@ expect "${others[1]}" Restarts 1
 expect "${others[0]}" JobState COMPLETED
 expect "${others[0]}" Restarts 0
 expect "$own" Restarts 1
-expect_in "$at.${others[1]}.err" "job ${array}_${others[1]} is requeued"
 end_all
 
 say "one is requeued while brothers have completed and wait in the queue"
@@ -133,7 +132,6 @@ wait_until 20 begun || fail "job $inner does not run"
 login scancel -s USR1 "$inner"
 requeued() { [[ $(login scontrol show job -o "$inner") == *' Restarts=1 '* ]]; }
 wait_until 20 requeued || fail "job $inner is not requeued: $(login scontrol show job -o "$inner")"
-expect_in "$work/inner.err" "job $inner is requeued"
 for element in 0 1; do expect_untouched "$element"; done
 login scancel "$inner"
 end_all
