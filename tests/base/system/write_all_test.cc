@@ -24,6 +24,7 @@ bool is_readable(int fd) {
     return ::poll(&look, 1, 0) == 1;
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need memory, too
 // In a process of its own: the stack of a thread does not fit any more.
 int try_without_memory() {
     const rlimit nothing{0, 0};
@@ -32,6 +33,7 @@ int try_without_memory() {
     if (thread) return thread->join(), 1;
     return thread.error().sentence().starts_with("no thread to be had for a test: ") ? 0 : 2;
 }
+#endif
 
 int try_without_descriptors() {
     const rlimit few{3, 3};
@@ -87,9 +89,11 @@ TEST(StartThread, RunsTheWork) {
     EXPECT_TRUE(ran);
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need memory, too
 TEST(StartThreadDeathTest, IsAnErrorWhereNoneIsToBeHad) {
     EXPECT_EXIT(::_exit(try_without_memory()), testing::ExitedWithCode(0), "");
 }
+#endif
 
 // Also when it is full: who writes is never blocked.
 TEST(WakePipe, StaysAwakeUntilItIsDrained) {

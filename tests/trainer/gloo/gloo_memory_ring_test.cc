@@ -95,6 +95,7 @@ TEST(GlooMemoryRing, IsNotUsedWhereARankForbidsIt) {
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // whose own pages count
 // Page faults of a rank in ten all-reduces in messages, behind three that fill the memory's caches.
 long faults_of_all_reduces(const Context& context, std::size_t bytes) {
     MeshRank me(context, false);
@@ -126,6 +127,7 @@ TEST(GlooMessageRing, UsesItsMemoryAgain) {
         EXPECT_EQ(ends, Ends({0, 0})) << mib << " MiB";
     }
 }
+#endif
 
 // A sum has the same bits on both ways, with thirds that floats cannot say.
 TEST(GlooMemoryRing, GivesTheBitsOfMessages) {

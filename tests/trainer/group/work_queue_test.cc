@@ -8,6 +8,7 @@
 using namespace ddprun;
 using namespace ddprun::trainer;
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need memory, too
 namespace {
 
 // In a process of its own, in which the stack of a thread does not fit any more: 0 if each task is
@@ -32,6 +33,7 @@ int push_without_thread() {
 }
 
 }  // namespace
+#endif
 
 TEST(WorkQueue, CarriesOutInOrder) {
     WorkQueue queue;
@@ -45,6 +47,8 @@ TEST(WorkQueue, CarriesOutInOrder) {
     EXPECT_EQ(queue.push([] { return Result<void>(); }).wait().error().code(), ErrorCode::closed);
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need memory, too
 TEST(WorkQueueDeathTest, KeepsNoTaskForWhichThereIsNoThread) {
     EXPECT_EXIT(::_exit(push_without_thread()), testing::ExitedWithCode(0), "");
 }
+#endif
