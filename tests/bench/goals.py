@@ -45,7 +45,8 @@ LARGE = "its samples differ by a factor of two beside other work; 0.62 on a quie
 MPICH = "64 programs of MPICH on two cores are nearly all of it, and runs differ by a tenth; 1.00 in a longer run"
 LINK = "both sides fill the link; 1.00 and 1.08 in other runs"
 SHARED = ("it needs 0.6 ms of processor time on one core; a call of 3 to 4 ms waits for a core that another process has, "
-          "PyTorch's too: 3.7 of 4.1 ms in the queue with the ranks on two busy cores; 0.68 in the median of 20 pairs")
+          "PyTorch's too: 4.1 ms on two busy cores had 3.7 ms of waiting for one, of both ranks together; "
+          "0.68 in the median of 20 pairs")
 EVEN = "a millisecond of 115, which is less than the spread; 0.94 with one rank and 0.92 with four in the same run"
 LARGE_FOLIOS = "5.8 to 6.1 MiB: Linux maps the page cache in blocks as large as it happens to have them"
 DISK = "a virtual disk, of which one sample differs by a fifth from the next; 1.13 in another run"
