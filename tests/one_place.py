@@ -13,9 +13,9 @@ CALLS = [
     (r"\bremove_all\(", "base/system/remove_folder.cc", "remove_folder()"),
     (r"\bstd::j?thread\b|\bstd::async\b|\bpthread_create\(", "base/system/start_thread.h", "start_thread()"),
     (r"\beventfd\(|\bEFD_|[sS]ys/eventfd", "base/system/wake_pipe.h", "WakePipe"),
-    (r"(?<![\w>:.])(::)?p?write\((\w*(fd|file)s?_?\b|\w+(\[\d\])?\.get\(\)|\w+_FILENO|number\(\))", "base/system/write_all.cc",
-     "write_all()"),
-    (r"awaitable_operators", "base/loop/in_time.h", "ended_by()"),
+    (r"(?<![\w>:.])(::)?p?write\((\w*(fd|file)s?_?\b|\w+(\[\d\])?\.get\(\)|\w+_FILENO|number\(\))",
+     "base/system/write_all.cc", "write_all()"),
+    (r"awaitable_operators", "base/loop/ended_by.h", "ended_by()"),
 ]
 # Who may, all the same. write(): one that must not be repeated, because it may be lost, or is short enough. Operators of
 # awaitables: no deadline.

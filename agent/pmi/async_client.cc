@@ -12,7 +12,7 @@
 #include <tuple>
 #include <variant>
 
-#include "base/loop/in_time.h"
+#include "base/loop/ended_by.h"
 
 namespace ddprun::store {
 namespace asio = boost::asio;

@@ -1,13 +1,25 @@
 // The parts that help, manual pages and completion scripts of ddprun and ddpctl are made of. Pure.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
-#include "base/command_line/manual_sections.h"
 #include "base/command_line/option_row.h"
 
 namespace ddprun::launcher {
+
+// What manual page and --help have beside the options: exit codes, files, variables, examples.
+struct ManualRow {
+    std::string_view term, what;
+};
+
+struct ManualSection {
+    std::string_view title;    // in --help
+    std::string_view heading;  // in the manual page
+    bool in_short_help = true;
+    std::span<const ManualRow> rows;
+};
 
 inline constexpr std::size_t kColumns = 100, kIndent = 8;  // of --help
 

@@ -33,7 +33,7 @@ class AcceptLoop {
     AcceptLoop& operator=(const AcceptLoop&) = delete;
 
     void start();
-    void close();  // closes the listening socket, too
+    void close();         // closes the listening socket, too
     bool paused() const;  // after an error, until its time is over
 
   private:

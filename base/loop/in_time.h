@@ -9,28 +9,22 @@
 //
 // Thread: the loop's. `work` runs on another thread, and must hold all that it uses.
 //
-// wait_in_time() is the same without a loop; ended_by() is for an operation of Asio, which can be
-// cancelled.
+// Without a loop: base/system/wait_in_time.h. An operation of Asio, which can be cancelled:
+// ended_by.h.
 #pragma once
 
 #include <atomic>
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <chrono>
-#include <future>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "base/loop/file_thread.h"
-#include "base/system/start_thread.h"
 
 namespace ddprun {
 
@@ -64,32 +58,6 @@ auto in_time(Duration limit, Work work) -> boost::asio::awaitable<std::optional<
     if (done) co_return std::move(*result);
     thread.let_go();
     co_return std::nullopt;
-}
-
-// Blocks. Where no thread is to be had the work is done on this one.
-template <class Work>
-auto wait_in_time(std::chrono::nanoseconds limit, Work work) -> std::optional<decltype(work())> {
-    auto answer = std::make_shared<std::promise<decltype(work())>>();
-    auto future = answer->get_future();
-    auto thread = start_thread("a look", [answer, work] { answer->set_value(work()); });
-    if (!thread) return work();
-    thread->detach();
-    if (future.wait_for(limit) != std::future_status::ready) return std::nullopt;
-    return future.get();
-}
-
-// What the operation has returned; nothing if the deadline has passed first. Of the two, the one
-// that loses is cancelled. `timer` is used for the deadline.
-template <class Values>
-auto ended_by(boost::asio::steady_timer& timer, boost::asio::steady_timer::time_point deadline,
-              boost::asio::awaitable<Values> operation)
-    -> boost::asio::awaitable<std::optional<Values>> {
-    using namespace boost::asio::experimental::awaitable_operators;
-    timer.expires_at(deadline);
-    auto first = co_await (std::move(operation) ||
-                           timer.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable)));
-    if (first.index() == 1) co_return std::nullopt;
-    co_return std::get<0>(std::move(first));
 }
 
 }  // namespace ddprun

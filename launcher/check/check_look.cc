@@ -16,8 +16,8 @@
 #include <memory>
 
 #include "agent/host/gpu_share.h"
-#include "base/loop/in_time.h"
 #include "base/system/unique_fd.h"
+#include "base/system/wait_in_time.h"
 #include "launcher/in_slurm/slurm_calls.h"
 #include "launcher/job/program_check.h"
 #include "rendezvous/ledger/ledger_open.h"

@@ -18,7 +18,7 @@
 #include <cstring>
 #include <future>
 
-#include "base/loop/in_time.h"
+#include "base/loop/ended_by.h"
 #include "base/loop/resolve.h"
 #include "base/system/random_bytes.h"
 #include "base/system/start_thread.h"

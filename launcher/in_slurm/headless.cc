@@ -7,7 +7,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "base/loop/in_time.h"
+#include "base/loop/ended_by.h"
 
 namespace ddprun::launcher {
 namespace {

@@ -1,8 +1,8 @@
 // Writes --help and the manual page from the option table and the manual's sections.
 #include "launcher/options/option_text.h"
 
-#include "base/command_line/manual_sections.h"
 #include "base/command_line/text_parts.h"
+#include "launcher/options/manual_sections.h"
 #include "launcher/options/option_table.h"
 
 namespace ddprun::launcher {

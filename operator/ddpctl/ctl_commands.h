@@ -6,8 +6,8 @@
 #include <span>
 #include <string_view>
 
-#include "base/command_line/manual_sections.h"
 #include "base/command_line/option_row.h"
+#include "base/command_line/text_parts.h"
 #include "base/exit_code.h"
 
 namespace ddprun::launcher {

@@ -7,8 +7,8 @@
 
 #include <sstream>
 
-#include "base/command_line/manual_sections.h"
 #include "launcher/options/completion.h"
+#include "launcher/options/manual_sections.h"
 #include "launcher/options/option_table.h"
 
 namespace ddprun::launcher {

@@ -1,5 +1,5 @@
 // The texts of the manual's sections.
-#include "base/command_line/manual_sections.h"
+#include "launcher/options/manual_sections.h"
 
 namespace ddprun::launcher {
 namespace {
