@@ -84,8 +84,9 @@ Result<std::string> write_temporary(const OpenFolder& folder, const std::string&
     File file(::openat(folder.file.get(), name.c_str(), flags, 0600));
     if (file.get() < 0) return cannot_use(folder.path, errno);
     // fsync() before the link: otherwise a crash could leave a final name with an empty file.
-    if (write_all(file.get(), text) == 0 && ::fsync(file.get()) == 0 && file.close()) return name;
-    const int code = errno;
+    int code = write_all(file.get(), text);
+    if (code == 0 && (::fsync(file.get()) != 0 || !file.close())) code = errno;
+    if (code == 0) return name;
     ::unlinkat(folder.file.get(), name.c_str(), 0);
     return cannot_use(folder.path, code);
 }
@@ -109,10 +110,11 @@ Result<> write_into(const OpenFolder& folder, const std::string& name, const std
                     std::int64_t at) {
     const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
     File file(::openat(folder.file.get(), name.c_str(), flags, 0600));
-    if (file.get() >= 0 && write_all_at(file.get(), text, at) == 0 && ::fsync(file.get()) == 0 &&
-        file.close())
-        return {};
-    return cannot_use(folder.path, errno);
+    if (file.get() < 0) return cannot_use(folder.path, errno);
+    int code = write_all_at(file.get(), text, at);
+    if (code == 0 && (::fsync(file.get()) != 0 || !file.close())) code = errno;
+    if (code != 0) return cannot_use(folder.path, code);
+    return {};
 }
 
 Result<std::vector<std::string>> list_files(const OpenFolder& folder) {
