@@ -19,7 +19,8 @@ void MachineState::connect(Time now) {
     link.disconnected();
     link.wait_until(kNever);
     lease.disconnected();
-    if (config.leads && !link.was_welcomed())
+    const bool serves = config.leads && yielded_to.address.empty();
+    if (serves && !link.was_welcomed())
         effects.push_back(Lead{{config.node, config.offer.address, config.offer.service_port}});
     effects.push_back(Connect{
         .deadline = std::max(link.lost_since() + patience(), now),
@@ -27,7 +28,7 @@ void MachineState::connect(Time now) {
         .address = yielded_to.address,
         .port = yielded_to.port,
         .once = false,
-        .self = config.leads});
+        .self = serves});
 }
 
 void MachineState::link_up(const LinkUp& up) {
@@ -102,9 +103,7 @@ void MachineState::on_elsewhere(Time now, const rendezvous::Elsewhere& elsewhere
         return place_call(now);
     }
     // This node's own service has yielded: with no order, nobody else knows that leader's address.
-    const bool yielded = config.leads || !yielded_to.address.empty();
-    if (yielded && !elsewhere.address.empty()) {
-        config.leads = false;
+    if (config.leads && !elsewhere.address.empty()) {
         yielded_to = elsewhere;
         if (link.is_welcomed()) link.lost(now);
     }
