@@ -2,6 +2,7 @@
 #include "trainer/group/group_memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +15,6 @@ namespace {
 
 // As on a GPU: vector instructions and whole cache lines, whatever lies in the memory.
 constexpr std::size_t kAlignment = 256;
-constexpr std::size_t kPage = 4096;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 // Huge pages where the kernel has them. A rank that reads the memory of another one
@@ -45,7 +45,8 @@ Result<GroupMemory> GroupMemory::make(Memory kind, std::size_t bytes) {
         return own(kind, *memory, gpu_free);
     }
     if (bytes >= kHugePage) {
-        bytes = (bytes + kPage - 1) / kPage * kPage;
+        const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+        bytes = (bytes + page - 1) / page * page;
         char* const memory = map_huge(bytes);
         if (!memory) return Error(ErrorCode::unavailable, "no memory for gradients");
         std::fill_n(memory, bytes, char{0});  // now, and not in the first step
