@@ -51,16 +51,28 @@ double median(std::vector<double> values) {
     return values[values.size() / 2];
 }
 
-// From here to the first result a user waits. trainer.py knows when the launcher was started, and
-// reads the end from the file.
-int start(const std::string& file) {
+struct GlooRanks {
+    Context context;
+    std::unique_ptr<Store> store;
+    std::unique_ptr<ProcessGroup> group;
+};
+GlooRanks gloo_ranks() {
     auto context = Context::from_environment().value();
     auto store = connect_store(context).value();
     GroupOptions options;
     options.backend = Backend::gloo;
     auto group = make_process_group(context, *store, options).value();
+    return {std::move(context), std::move(store), std::move(group)};
+}
+
+// From here to the first result a user waits. trainer.py knows when the launcher was started, and
+// reads the end from the file.
+int start(const std::string& file) {
+    const GlooRanks ranks = gloo_ranks();
+    ProcessGroup& group = *ranks.group;
+    const Context& context = ranks.context;
     float value[] = {1};
-    if (!group->all_reduce(buffer_of(std::span<float>(value)))) return 1;
+    if (!group.all_reduce(buffer_of(std::span<float>(value)))) return 1;
     std::ofstream(file + "." + std::to_string(context.rank.value))
         << std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
                .count()
@@ -83,24 +95,22 @@ double median_ms(ProcessGroup& group, int warm_up, int turns, const Call& call) 
 }
 
 int calls(const std::string& file) {
-    auto context = Context::from_environment().value();
-    auto store = connect_store(context).value();
-    GroupOptions options;
-    options.backend = Backend::gloo;
-    auto group = make_process_group(context, *store, options).value();
+    const GlooRanks ranks = gloo_ranks();
+    ProcessGroup& group = *ranks.group;
+    const Context& context = ranks.context;
     std::vector<double> found;
     for (const std::size_t bytes : {std::size_t{26'000'000}, std::size_t{1} << 20}) {
         std::vector<float> values(bytes / sizeof(float), 1.0f);
-        found.push_back(median_ms(*group, 5, 40, [&] {
+        found.push_back(median_ms(group, 5, 40, [&] {
             return static_cast<bool>(
-                group->all_reduce({values.data(), values.size(), DataType::float32}));
+                group.all_reduce({values.data(), values.size(), DataType::float32}));
         }));
     }
     const example::MlpShape shape{16, 65536};
     auto mlp = example::make_cpu_mlp(shape, example::initial_parameters(shape, 1));
-    auto reducer = GradientReducer::make(*group, mlp->parameters()).value();
+    auto reducer = GradientReducer::make(group, mlp->parameters()).value();
     const std::vector<float> x(4 * 16, 0.5f), y(4, 1.0f);
-    found.push_back(median_ms(*group, 5, 100, [&] {
+    found.push_back(median_ms(group, 5, 100, [&] {
         return reducer->zero() && mlp->forward(x, y) && mlp->backward(*reducer) &&
                reducer->finish() &&
                mlp->update(mlp->parameters(), reducer->gradients(), 1e-6f, 0.9f);
@@ -108,17 +118,15 @@ int calls(const std::string& file) {
     if (context.is_first())
         std::ofstream(file) << "{\"26 MB\": " << found[0] << ", \"1 MiB\": " << found[1]
                             << ", \"step\": " << found[2] << "}";
-    return group->barrier() ? 0 : 4;
+    return group.barrier() ? 0 : 4;
 }
 
 // What a step with a comparison takes longer: GradientReducer::finish() makes it in the first ten
 // steps, and then in every N-th on request.
 int replicas(const std::string& file) {
-    auto context = Context::from_environment().value();
-    auto store = connect_store(context).value();
-    GroupOptions options;
-    options.backend = Backend::gloo;
-    auto group = make_process_group(context, *store, options).value();
+    const GlooRanks ranks = gloo_ranks();
+    ProcessGroup& group = *ranks.group;
+    const Context& context = ranks.context;
     std::vector<double> found;
     for (const std::size_t bytes :
          {std::size_t{4'700'000}, std::size_t{64} << 20, std::size_t{256} << 20}) {
@@ -127,14 +135,14 @@ int replicas(const std::string& file) {
         for (auto& one : values)
             parameters.push_back({std::to_string(parameters.size()), buffer_of(std::span(one))});
         std::uint64_t turn = 0;
-        found.push_back(median_ms(*group, 3, 40, [&] {
-            return static_cast<bool>(verify_replicas(*group, parameters, turn++));
+        found.push_back(median_ms(group, 3, 40, [&] {
+            return static_cast<bool>(verify_replicas(group, parameters, turn++));
         }));
     }
     if (context.is_first())
         std::ofstream(file) << "{\"4.7 MB\": " << found[0] << ", \"64 MiB\": " << found[1]
                             << ", \"256 MiB\": " << found[2] << "}";
-    return group->barrier() ? 0 : 4;
+    return group.barrier() ? 0 : 4;
 }
 
 // Eight tensors of equal size, together as large as asked for. Their values differ, so that a
@@ -302,16 +310,14 @@ struct ZeroStep {
 };
 
 int zero(const std::string& file) {
-    auto context = Context::from_environment().value();
-    auto store = connect_store(context).value();
-    GroupOptions options;
-    options.backend = Backend::gloo;
-    auto group = make_process_group(context, *store, options).value();
-    ZeroStep whole(*group, false), shared(*group, true);
+    const GlooRanks ranks = gloo_ranks();
+    ProcessGroup& group = *ranks.group;
+    const Context& context = ranks.context;
+    ZeroStep whole(group, false), shared(group, true);
     std::vector<double> times[2];
     // In turn, so that both find the machine alike.
     for (int step = 0; step < 40; ++step) {
-        if (!group->barrier()) return 1;
+        if (!group.barrier()) return 1;
         const auto begun = Clock::now();
         if (!(step % 2 ? shared : whole).run()) return 2;
         if (step >= 4) times[step % 2].push_back(1000 * seconds_since(begun));
@@ -321,7 +327,7 @@ int zero(const std::string& file) {
                             << ", \"sharded\": " << median(times[1])
                             << ", \"whole_mb\": " << whole.megabytes
                             << ", \"sharded_mb\": " << shared.megabytes << "}\n";
-    return group->barrier() ? 0 : 3;
+    return group.barrier() ? 0 : 3;
 }
 
 // Rows of a matrix, dealt out over the ranks; the last one has the rest.
@@ -364,27 +370,25 @@ bool read_plainly(const Context& context, const std::string& folder, const Manif
 // Seconds until the last rank has its share. In turn: slices by the library, and the same number
 // of bytes by read(). Both write to memory that is there already.
 int reshard(const std::string& folder, std::size_t bytes) {
-    auto context = Context::from_environment().value();
-    auto store = connect_store(context).value();
-    GroupOptions options;
-    options.backend = Backend::gloo;
-    auto group = make_process_group(context, *store, options).value();
+    const GlooRanks ranks = gloo_ranks();
+    ProcessGroup& group = *ranks.group;
+    const Context& context = ranks.context;
     auto place = SnapshotFolder::open(context, folder, 1, {}).value();
     std::vector<float> values, plain;
     const std::vector<Tensor> mine{rows_of(context, bytes / 4096 / sizeof(float), values)};
-    auto loaded = resume_into(context, *store, place, mine, std::chrono::minutes(2)).value();
+    auto loaded = resume_into(context, *ranks.store, place, mine, std::chrono::minutes(2)).value();
     if (!loaded) {
-        auto writer = SnapshotWriter::make(context, *store, std::move(place)).value();
+        auto writer = SnapshotWriter::make(context, *ranks.store, std::move(place)).value();
         return writer->save(1, views_of(mine), {}) && writer->wait() ? 0 : 1;
     }
     std::vector<double> times[2];
     for (int round = 0; round < 12; ++round) {
-        if (!group->barrier()) return 2;
+        if (!group.barrier()) return 2;
         const auto begun = Clock::now();
         const bool done = round % 2
                               ? static_cast<bool>(load_slices(folder, loaded->manifest.name, mine))
                               : read_plainly(context, folder, loaded->manifest, plain);
-        if (!done || !group->barrier()) return 3;
+        if (!done || !group.barrier()) return 3;
         if (round >= 2) times[round % 2].push_back(seconds_since(begun));
     }
     if (context.is_first())
@@ -442,8 +446,7 @@ int main(int argc, char** argv) {
         return reshard(argv[2], std::strtoull(argv[3], nullptr, 10) << 20);
     if (command == "gpu") return gpu(std::strtoull(argv[2], nullptr, 10));
     std::fprintf(stderr,
-                 "trainer_tool start FILE | overlap FILE | calls FILE | replicas FILE | snapshot "
-                 "FOLDER MB | "
-                 "zero FILE | reshard FOLDER MB | gpu BATCH\n");
+                 "trainer_tool start FILE | overlap FILE | calls FILE | replicas FILE | "
+                 "snapshot FOLDER MB | zero FILE | reshard FOLDER MB | gpu BATCH\n");
     return 64;
 }
