@@ -45,7 +45,7 @@ grpc::Status to_status(const Answered& answered) {
 }  // namespace
 
 struct Control::State : std::enable_shared_from_this<State> {
-    State(asio::io_context& loop, Duration to_day, Handlers handlers)
+    State(asio::io_context& loop, Duration to_day, OperatorHandlers handlers)
         : loop(loop),
           to_day(to_day),
           handlers(std::move(handlers)),
@@ -61,7 +61,7 @@ struct Control::State : std::enable_shared_from_this<State> {
     struct Rpcs;
     asio::io_context& loop;
     const Duration to_day;
-    const Handlers handlers;
+    const OperatorHandlers handlers;
     const std::shared_ptr<RequestQueue> queue;
     std::unique_ptr<Rpcs> rpcs;
     std::vector<std::shared_ptr<Watcher>> watchers;
@@ -212,7 +212,7 @@ void Control::State::close() {
     for (const auto& watcher : watchers) watcher->end(ending ? grpc::Status::OK : leads_no_more());
 }
 
-Control::Control(asio::io_context& loop, Duration to_day, Handlers handlers)
+Control::Control(asio::io_context& loop, Duration to_day, OperatorHandlers handlers)
     : state_(std::make_shared<State>(loop, to_day, std::move(handlers))) {}
 
 Control::~Control() { state_->close(); }

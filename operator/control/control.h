@@ -27,9 +27,8 @@ namespace ddprun::rendezvous {
 
 class Control {
   public:
-    using Handlers = OperatorHandlers;
     // `loop` must outlive this object. `to_day`: added to a Time, it gives the time since 1970.
-    Control(boost::asio::io_context& loop, Duration to_day, Handlers handlers);
+    Control(boost::asio::io_context& loop, Duration to_day, OperatorHandlers handlers);
     ~Control();
     Control(const Control&) = delete;
     Control& operator=(const Control&) = delete;

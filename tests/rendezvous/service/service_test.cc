@@ -347,6 +347,10 @@ TEST(Service, IsDormantUntilItIsToldToLead) {
     service.lead({config.self, "127.0.0.1", port});
     EXPECT_TRUE(std::holds_alternative<Welcome>(answer(hello)));
     EXPECT_TRUE(std::get<Standing>(answer(Inquire{hello})).leads);
+    // The program has handed in nobody who serves operators.
+    for (const bool this_node : {false, true})
+        EXPECT_EQ(answer(Operate{hello, 0, this_node}),
+                  ToNode(Refused{"nobody serves operators here"}));
 }
 
 }  // namespace
