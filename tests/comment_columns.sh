@@ -5,7 +5,8 @@ set -euo pipefail
 export LC_ALL=C.UTF-8
 cd "$1"
 find_wide() {
-    grep -rnE --include='*.cc' --include='*.h' --include='*.cu' --include='*.cuh' --exclude-dir='build*' '^.{101,}$' "$@" |
+    grep -rnE --include='*.cc' --include='*.h' --include='*.cu' --include='*.cuh' --exclude-dir='build*' \
+        '^.{101,}$' "$@" |
         grep -E '^[^:]*:[0-9]+: *//'
 }
 

@@ -8,6 +8,7 @@
   NAME.cc, of the same folder, or in the class itself.
 - "Where:" of a page names a unit and, in parentheses, what it holds: `lease` (`Lease::confirm`). A unit is NAME.h with
   NAME.cc, in agent/ or in rendezvous/ if the page says so. The same for a path: `a/b.h` (`kHold`).
+- A link of a README leads to a file, and to a heading that is there. (docs_pages looks at the links of the site.)
 """
 import os
 import re
@@ -102,11 +103,31 @@ def misplaced_words(files):
                         yield f"{page}: Where: {word} is not in {name}"
 
 
+def anchors(path):
+    """The headings of a page as GitHub names them in links, or the site."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text_of(path), flags=re.S | re.M), re.M)
+    names = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return {re.sub("-+", "-", name) for name in names} if path.startswith("docs/pages/") else names
+
+
+def broken_links(files):
+    for page in files:
+        if not page.endswith(".md") or page.startswith("docs/pages/"):
+            continue
+        for line, text in for_people(page, text_of(page)):
+            for target, anchor in re.findall(r"\]\((?!\w+:)([^()\s#]*)(?:#([^()\s]*))?\)", text):
+                path = os.path.normpath(os.path.join(os.path.dirname(page), target)) if target else page
+                if not os.path.exists(path):
+                    yield f"{page}:{line}: the link leads to {path}, which is not there"
+                elif anchor and path.endswith(".md") and anchor not in anchors(path):
+                    yield f"{page}:{line}: {path} has no heading #{anchor}"
+
+
 def main():
     os.chdir(sys.argv[1])
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=True)
     files = [each for each in listed.stdout.splitlines() if os.path.exists(each)]
-    wrong = [*missing_files(files), *misplaced_functions(files), *misplaced_words(files)]
+    wrong = [*missing_files(files), *misplaced_functions(files), *misplaced_words(files), *broken_links(files)]
     print("\n".join(wrong))
     return len(wrong) > 0
 

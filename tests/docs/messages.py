@@ -33,8 +33,8 @@ NO_MESSAGES = re.compile(r"option_rows_|manual_sections|ctl_commands|ctl_text|ct
 PARTS = re.compile(r"warm/|agent/pmi/|agent/node/operator_answers|base/system/careful_open"
                    r"|base/loop/child_program|in_slurm/slurm_calls|operator/control/tunnel|store/client/client")
 # Where a message is about one value that a person has written: insert() lists them.
-ABOUT_A_VALUE = ("base/command_line/", "launcher/options/", "operator/ddpctl/", "operator/page/", "daemon/daemon_options.cc",
-                 "store/door/network.cc")
+ABOUT_A_VALUE = ("base/command_line/", "launcher/options/", "operator/ddpctl/", "operator/page/",
+                 "daemon/daemon_options.cc", "store/door/network.cc")
 
 
 def without_comments(text):

@@ -31,8 +31,8 @@ node() {
     local name=$1 id=$((${1#n} - 1)); shift
     enter "$name"
     : >"$work/$name.err"
-    DDPRUN_TEST_MARK=$mark TMPDIR=$work/tmp.$name "${entered[@]}" env "${step[@]}" "SLURM_NODEID=$id" "SLURM_PROCID=$id" \
-        "$ddprun" --nnodes=1:3 --ledger=memory --identity=none --lease=2 --rdzv-endpoint="$endpoint:29500" "$@" \
+    DDPRUN_TEST_MARK=$mark TMPDIR=$work/tmp.$name "${entered[@]}" env "${step[@]}" \
+        "SLURM_NODEID=$id" "SLURM_PROCID=$id" "$ddprun" --nnodes=1:3 --ledger=memory --identity=none --lease=2 --rdzv-endpoint="$endpoint:29500" "$@" \
         bash -c 'echo "rank $RANK of $WORLD_SIZE"' >"$work/$name.out" 2>"$work/$name.err" </dev/null &
     pid[$name]=$!
 }
@@ -57,7 +57,7 @@ for name in "${names[@]}"; do node "$name" --nproc-per-node=1 --last-call=20; do
 all_end 0
 (($(cat "$work"/n?.out | grep -c 'of 3$') == 3)) || fail "they are not one job of three"
 
-say "an address of each host that is no bridge's, as behind NAT: those who lead find each other before the first generation"
+say "an address of each host, as behind NAT: those who lead find each other before the first generation"
 endpoint=10.0.2.15
 for name in "${names[@]}"; do on "$name" ip addr add $endpoint/32 dev eth0; done
 for order in "n1 n2 n3" "n3 n2 n1"; do
@@ -84,7 +84,8 @@ expect_code 0
 expect_in "$work/n1.err" 'is an address of docker0, a bridge to containers or virtual machines of this host'
 
 say "a bridge with a card of the host is none"
-on n1 sh -c 'ip link add link c1 name card type macvlan; ip link set card master docker0' || skip "no macvlan to be had here"
+on n1 sh -c 'ip link add link c1 name card type macvlan; ip link set card master docker0' ||
+    skip "no macvlan to be had here"
 node n1 --nproc-per-node=1 --last-call=0.1
 join n1 60
 expect_code 0

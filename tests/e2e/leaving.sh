@@ -16,7 +16,8 @@ both() {
     at=$(free_port)
     for rank in 0 1; do
         start "n$rank" --nnodes=1:2 --node-rank=$rank --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --lease=4 \
-            --join-timeout=60 --last-call=30 --ledger="directory:$work/ledger.$at" "$@" bash "$work/worker.sh" "$work/done"
+            --join-timeout=60 --last-call=30 --ledger="directory:$work/ledger.$at" "$@" \
+            bash "$work/worker.sh" "$work/done"
     done
     for rank in 0 1; do wait_until 30 has "$work/n$rank.out" 'of 2 runs' || fail "n$rank does not run"; done
 }

@@ -44,7 +44,8 @@ is() { [[ $(field "$1" "$2") == "$3" ]]; }
 expect() { # element, field, value
     wait_until "${4:-20}" is "$1" "$2" "$3" || fail "element $1: $2 is $(field "$1" "$2"), not $3"
 }
-# That an element is requeued is seen by Slurm's count. What ddprun says of it may be lost with srun, which Slurm ends then.
+# That an element is requeued is seen by Slurm's count. What ddprun says of it may be lost with srun, which Slurm then
+# ends.
 # An element that was not touched still runs: element.
 expect_untouched() {
     is "$1" JobState RUNNING && is "$1" Restarts 0 || fail "element $1: $(login scontrol show job -o "${array}_$1")"

@@ -39,7 +39,8 @@ in_step() {
 # Starts one node: node id, arguments… There is no secret here, without which nodes under Slurm do not start.
 node() {
     local id=$1; shift
-    DDPRUN_TEST_MARK=$mark in_step "$id" "$ddprun" --ports="$at-$((at + more))" --ledger=memory --identity=none --lease=2 "$@" \
+    DDPRUN_TEST_MARK=$mark in_step "$id" "$ddprun" --ports="$at-$((at + more))" --ledger=memory --identity=none \
+        --lease=2 "$@" \
         >"$work/node$id.out" 2>"$work/node$id.err" </dev/null &
     pid[node$id]=$!
 }

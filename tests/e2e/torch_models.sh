@@ -87,8 +87,8 @@ expect_in "$work/run.err" 'mnist: the (loss|validation) at step 3 is not a finit
 [[ -z $(compgen -G "$work/nan/snapshot-*") ]] || fail "a snapshot of it"
 say "the same in Python"
 for _ in 1 2 3; do
-    run 60 --standalone --no-label --python="$python" --nproc-per-node=2 --max-restarts=0 "$examples/mnist.py" --steps 3 \
-        --lr 1000 --warm-up 0
+    run 60 --standalone --no-label --python="$python" --nproc-per-node=2 --max-restarts=0 \
+        "$examples/mnist.py" --steps 3 --lr 1000 --warm-up 0
     aborted_at_exit "$work/run.err" || break
 done
 expect_code 1

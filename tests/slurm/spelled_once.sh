@@ -13,7 +13,8 @@ knows='^(slurm/(job_id|allocation|worker_variables)\.cc|keeper/killing/orphans\.
 look_at() {
     cd "$1"
     local sources texts
-    mapfile -t sources < <(find . \( -path './build*' -o -path ./tests \) -prune -o \( -name '*.cc' -o -name '*.h' \) -print | sed 's|^\./||' | sort)
+    mapfile -t sources < <(find . \( -path './build*' -o -path ./tests \) -prune -o \( -name '*.cc' -o -name '*.h' \) \
+        -print | sed 's|^\./||' | sort)
     mapfile -t texts < <(find . -path './build*' -prune -o -path './tests/slurm/spelled_once.sh' -prune -o -type f \
         \( -name '*.md' -o -name '*.sbatch' -o -name '*.sh' -o -name '*.py' \) -print | sort)
     perl -0777 -ne '
