@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <filesystem>
-#include <system_error>
+
+#include "base/system/folder_names.h"
 
 namespace ddprun::agent {
 
@@ -73,25 +73,21 @@ std::vector<std::string> interface_addresses() {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 // A bridge with a card of the host as port leads to other hosts; so does a bond or a VLAN, which
 // has a link to what lies below it. What is left are ends of containers and of virtual machines.
-bool leads_out(const fs::path& port) {
-    std::error_code none;
-    if (fs::exists(port / "device", none)) return true;
-    return std::ranges::any_of(fs::directory_iterator(port, none), [](const auto& entry) {
-        return entry.path().filename().string().starts_with("lower_");
-    });
+bool leads_out(const std::string& port) {
+    bool out = ::access((port + "/device").c_str(), F_OK) == 0;
+    for_each_name(port, [&](std::string_view name) { out = out || name.starts_with("lower_"); });
+    return out;
 }
 
 bool is_host_bridge(const std::string& interface) {
-    const fs::path all = "/sys/class/net", bridge = all / interface;
-    std::error_code none;
-    if (!fs::is_directory(bridge / "bridge", none)) return false;
-    return std::ranges::none_of(
-        fs::directory_iterator(bridge / "brif", none),
-        [&](const auto& port) { return leads_out(all / port.path().filename()); });
+    const std::string all = "/sys/class/net/", bridge = all + interface;
+    if (::access((bridge + "/bridge").c_str(), F_OK) != 0) return false;
+    bool out = false;
+    for_each_name(bridge + "/brif",
+                  [&](std::string_view port) { out = out || leads_out(all + std::string(port)); });
+    return !out;
 }
 
 }  // namespace
