@@ -130,7 +130,7 @@ Answered MachineState::limits_for(Time now, const std::string& by, const Operato
     if (change.what == LimitChange::What::refused) return {Answer::refused, change.sentence};
     if (change.what == LimitChange::What::holds_already) return {Answer::already, change.sentence};
     change.to.by = by;
-    facts.asked(record.set_limits(change.to));
+    facts.asked(record.set_limits(change.to, now));
     limits_have_changed();
     note(Note::Level::warn, by + " has set limits with ddpctl: " + change.sentence);
     // The next leader has to know them.

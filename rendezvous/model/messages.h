@@ -50,7 +50,7 @@ struct NodeFailure {
 
 // What operators have set of the limits during a generation, and no entry has recorded yet.
 struct LimitsAsked {
-    std::int64_t number = 0;  // grows from request to request; the highest counts; 0: there is none
+    std::int64_t number = 0;  // grows with the time (job_limits.h); the highest counts; 0: none
     OperatorLimits limits;
     bool operator==(const LimitsAsked&) const = default;
 };

@@ -1,6 +1,8 @@
 // Lays what operators have set over the command line's limits (job_limits.h).
 #include "rendezvous/parts/job_limits.h"
 
+#include <algorithm>
+
 namespace ddprun::rendezvous {
 namespace {
 
@@ -16,10 +18,11 @@ void lay(OperatorLimits& base, const OperatorLimits& over) {
 
 }  // namespace
 
-LimitsAsked JobLimits::set(const OperatorLimits& asked) {
+LimitsAsked JobLimits::set(const OperatorLimits& asked, Duration day) {
     lay(unrecorded_, asked);
     renew();
-    return {++number_, unrecorded_};
+    number_ = std::max<std::int64_t>(number_ + 1, day.count());
+    return {number_, unrecorded_};
 }
 
 // What was asked here after it, and before it was heard, is newer.

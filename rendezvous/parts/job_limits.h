@@ -19,8 +19,8 @@ class JobLimits {
         : of_command_line_(of_command_line), now_(of_command_line) {}
 
     const Limits& now() const { return now_; }
-    // What all nodes are to keep.
-    LimitsAsked set(const OperatorLimits& asked);
+    // What all nodes are to keep. `day`: the time since 1970.
+    LimitsAsked set(const OperatorLimits& asked, Duration day);
     // A node says what was asked of another leader. True: it changes what holds.
     bool hear(const LimitsAsked& asked);
     // For the next entry.
@@ -35,7 +35,10 @@ class JobLimits {
 
     Limits of_command_line_;
     OperatorLimits recorded_, unrecorded_;
-    std::int64_t number_ = 0;  // of the newest request that was set or heard
+    // Of the newest request that was set or heard. A hybrid logical clock (Kulkarni and others,
+    // 2014): a leader that has heard of a request numbers its next one above it, and two leaders
+    // that have not heard of each other are told apart by their clocks.
+    std::int64_t number_ = 0;
     Limits now_;
 };
 

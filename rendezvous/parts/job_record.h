@@ -67,7 +67,9 @@ class JobRecord {
 
     // ---- the limits that hold, with what operators have set. The next entry records that.
     const Limits& limits() const { return limits_.now(); }
-    LimitsAsked set_limits(const OperatorLimits& asked) { return limits_.set(asked); }
+    LimitsAsked set_limits(const OperatorLimits& asked, Time now) {
+        return limits_.set(asked, to_day_ + now.time_since_epoch());
+    }
     // What a leader that is lost was asked. True: it changes what holds.
     bool hear_limits(const LimitsAsked& asked) { return limits_.hear(asked); }
 

@@ -343,7 +343,7 @@ TEST(Operating, LimitsThatNoEntryHasReachTheNextLeader) {
     three_run(first);
     EXPECT_THAT(first.step(2, asked(nodes(1, 2))), Contains(HasSubstr("2: Ack")));
     const Facts known = first.told(2);
-    EXPECT_EQ(known.limits, (LimitsAsked{1, {1, 2, {}, "alice@login1"}}));
+    EXPECT_EQ(known.limits.limits, (OperatorLimits{1, 2, {}, "alice@login1"}));
 
     Machine next(Script::config(limits(2, 3)), at(0));
     next.step(at(0), Lead{{node("leader"), "leader", 1}});
