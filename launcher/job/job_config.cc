@@ -40,7 +40,7 @@ rendezvous::MachineConfig machine_config(const JobInput& input, const rendezvous
     config.version = this_release().version;
     config.seed = random_number();
     config.limits = plan.limits;
-    if (!config.succession && plan.lead == Lead::if_address_matches)
+    if (plan.lead == Lead::if_address_matches)
         config.rivals = rivals_of_step(plan);
     // The difference between the two clocks, so that a pure machine can still print times of day.
     config.to_day = day_now() - boot_now().time_since_epoch();

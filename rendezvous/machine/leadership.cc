@@ -240,9 +240,10 @@ void MachineState::settle(Time now) {
 void MachineState::inquire(Time now) {
     if (single() || (!config.succession && rivals().empty())) return;
     if (now < inquiries.next_round()) return wake_at(inquiries.next_round());
-    std::vector<Peer> before = config.succession ? seniority() : rivals();
+    std::vector<Peer> before = seniority();
     const auto self = std::ranges::find(before, active.self.node, &Peer::node);
     before.erase(self, before.end());
+    for (const Peer& rival : rivals()) before.push_back(rival);
     const auto may_call = [this](const Peer& peer) {
         return peer.port != 0 && peer.node != active.self.node && !roster.gone(peer.node);
     };
@@ -256,7 +257,7 @@ void MachineState::inquire(Time now) {
 void MachineState::on_called(Time now, const Called& called) {
     const std::optional<Peer> to = inquiries.asked(called.node);
     if (!to || phase != Phase::gathering) return;
-    if (!config.succession) return on_rival(now, called, *to);
+    if (called.node.incarnation == Incarnation{}) return on_rival(now, called, *to);
     const std::vector<Peer> all = seniority();
     const auto place = [&](const NodeId& node) {
         return std::find_if(all.begin(), all.end(),
@@ -284,8 +285,7 @@ Time MachineState::rivals_answer_by(std::size_t here) const {
     return gathering.since() + kAnswers;
 }
 
-// Of two leaders with a ledger in memory each, the first one in Slurm's order goes on. One that
-// has a generation does in any case.
+// The first one in Slurm's order goes on. One that has a generation does in any case.
 void MachineState::on_rival(Time now, const Called& called, const Peer& at) {
     const NodeId& other = called.standing.node;
     if (rivals().empty() || other == config.self) return;

@@ -25,9 +25,9 @@ struct MachineConfig {
     std::uint64_t seed = 0;
     // The ledger is shared: other nodes may lead after this one.
     bool succession = false;
-    // Other nodes of the step that may each lead a job of their own: the address where the nodes
-    // meet may be one of every host, and the ledger is in memory (rule 11). They have no
-    // incarnation, since nobody has said that they are there.
+    // Other nodes of the step that may each take themselves for the leader: the address where the
+    // nodes meet may be one of every host (rule 11). They have no incarnation, since nobody has
+    // said that they are there.
     std::vector<Peer> rivals = {};
     // An earlier allocation of the job may train though the ledger is empty (rule 26, "One node").
     bool earlier_unrecorded = false;

@@ -32,7 +32,8 @@ node() {
     enter "$name"
     : >"$work/$name.err"
     DDPRUN_TEST_MARK=$mark TMPDIR=$work/tmp.$name "${entered[@]}" env "${step[@]}" \
-        "SLURM_NODEID=$id" "SLURM_PROCID=$id" "$ddprun" --nnodes=1:3 --ledger=memory --identity=none --lease=2 --rdzv-endpoint="$endpoint:29500" "$@" \
+        "SLURM_NODEID=$id" "SLURM_PROCID=$id" "$ddprun" --nnodes=1:3 --ledger="$where" --identity=none --lease=2 \
+        --rdzv-endpoint="$endpoint:29500" "$@" \
         bash -c 'echo "rank $RANK of $WORLD_SIZE"' >"$work/$name.out" 2>"$work/$name.err" </dev/null &
     pid[$name]=$!
 }
@@ -41,7 +42,7 @@ opened() { on "$1" grep -q ':733C 0[0-9A-F:]* 0A ' /proc/net/tcp6; }
 all_end() { for name in "${names[@]}"; do join "$name" 60; expect_code "$1"; done; }
 
 say "in a step its first node leads, and a line says why"
-endpoint=172.17.0.1
+endpoint=172.17.0.1 where=memory
 step=(SLURM_JOB_ID=88 SLURM_JOB_NODELIST='10.78.0.[1-3]' SLURM_JOB_NUM_NODES=3 SLURM_STEP_ID=0
     SLURM_STEP_NODELIST='10.78.0.[1-3]' SLURM_STEP_NUM_NODES=3 SLURM_STEP_NUM_TASKS=3 'SLURM_STEP_TASKS_PER_NODE=1(x3)'
     SLURM_NNODES=3 SLURM_NTASKS=3 SLURM_LOCALID=0)
@@ -69,6 +70,13 @@ for order in "n1 n2 n3" "n3 n2 n1"; do
     (($(cat "$work"/n?.out | grep -c 'of 3$') == 3)) || fail "they are not one job of three ($order)"
 done
 expect_in "$work/n3.err" 'the endpoint is an address of node 10.78.0.[12], too, which leads; this node stops leading'
+
+say "the same with a ledger that all share"
+where=directory:$ledger
+for name in n3 n1 n2; do node "$name" --nproc-per-node=1 --last-call=0.1; done
+all_end 0
+(($(cat "$work"/n?.out | grep -c 'of 3$') == 3)) || fail "they are not one job of three"
+where=memory
 
 say "one that never comes is not waited for longer than 5 s"
 for name in n1 n2; do node "$name" --nproc-per-node=1 --last-call=0.1; done

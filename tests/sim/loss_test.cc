@@ -156,11 +156,16 @@ TEST(Sim, ALostLeaderWithoutASharedLedgerEndsTheOthersWithUnavailable) {
 // The endpoint is an address that every host has, as docker0's is, and MIN is 1. Each node leads at
 // first; all but the first of the order yield. The starts lie up to four leases apart.
 TEST(Sim, LeadersThatTakeThemselvesForTheOnlyOneMeet) {
-    for (const auto apart : {0ms, 300ms, 2000ms})
+    for (const auto& [apart, shared] : {std::pair{0ms, false},
+                                        {300ms, false},
+                                        {2000ms, false},
+                                        {0ms, true},
+                                        {300ms, true},
+                                        {2000ms, true}})
         for_seeds(
-            [apart](auto seed) {
+            [apart, shared](auto seed) {
                 WorldConfig config = calm(3, seed);
-                config.succession = false;
+                config.succession = shared;
                 config.each_leads = true;
                 config.limits.min_nodes = 1;
                 config.limits.times.join_timeout = 20s;

@@ -122,7 +122,8 @@ void World::start_process(Host& host) {
     const int place = host.place, restart = host.allocation;
     config.offer.slots = place < static_cast<int>(config_.slots.size()) ? config_.slots[place] : 1;
     if (config_.offer_node_ranks) config.offer.node_rank = place;
-    config.offer.address = "10.0.0." + std::to_string(host.index + 1);
+    config.offer.address =
+        config_.each_leads ? kOfEachHost : "10.0.0." + std::to_string(host.index + 1);
     config.offer.addresses = {config.offer.address};
     config.offer.service_port = 29400;
     config.offer.store_port = 29500;

@@ -50,7 +50,8 @@ enum class Mutation {
 };
 const char* to_string(Mutation mutation);
 
-inline constexpr std::uint64_t kMark = 1;  // of the one ledger
+inline constexpr std::uint64_t kMark = 1;                 // of the one ledger
+inline constexpr const char* kOfEachHost = "172.17.0.1";  // with WorldConfig::each_leads
 
 // A job to simulate. The defaults are a job of four nodes; tests change what their story needs
 // (stories.h), and random jobs draw nearly everything from the seed.
@@ -207,7 +208,7 @@ class World {
     // What a new connection meets.
     enum class Reached { service, keeper, refusal, nobody };
     Reached reach(int from, int to);
-    int host_at(const std::string& address) const;
+    int host_at(const std::string& address, int from) const;
     void try_next(Process& process, int attempt);
     void probe(Process& process, const rendezvous::Call& call);
     void probed(int connection, const std::optional<rendezvous::Standing>& standing);

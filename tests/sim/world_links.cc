@@ -12,7 +12,9 @@ std::string address_of(int host) { return "10.0.0." + std::to_string(host + 1); 
 
 }  // namespace
 
-int World::host_at(const std::string& address) const {
+// Which host has an address, for a process on the host `from`.
+int World::host_at(const std::string& address, int from) const {
+    if (address == kOfEachHost) return from;
     for (const Host& host : hosts_)
         if (address_of(host.index) == address) return host.index;
     return 0;
@@ -78,7 +80,7 @@ int World::called_by(const Process& process) const {
     const agent::Connect& asked = process.asked;
     if (asked.self) return process.host;
     const bool named = !asked.address.empty();
-    if (named && (asked.once || process.tried == 0)) return host_at(asked.address);
+    if (named && (asked.once || process.tried == 0)) return host_at(asked.address, process.host);
     if (config_.outside > 0)
         return host_count() - 1 - (process.attempt + process.tried) % config_.outside;
     const int first = restart_count(process.host) * config_.hosts;
@@ -211,7 +213,7 @@ void World::close_leader_side(const Process& process) {
 // A service asks another one who it is and whether it leads (Inquire). An answer that does not come
 // in time is dropped.
 void World::probe(Process& process, const rendezvous::Call& call) {
-    const int to = host_at(call.peer.address);
+    const int to = host_at(call.peer.address, process.host);
     clock_.after(network_.delay(process.host, to), [=, this, &process] {
         if (!process.alive || !host_of(process).up || paused(host_of(process)) ||
             reach(process.host, to) != Reached::service)
@@ -239,9 +241,11 @@ void World::probed(int connection, const std::optional<rendezvous::Standing>& st
 void World::stand_by(Process& process, const std::optional<rendezvous::Peer>& peer) {
     if (process.standby >= 0) network_.close(process.standby, kNode);
     process.standby = -1;
-    if (!peer || reach(process.host, host_at(peer->address)) != Reached::service) return;
-    process.standby = network_.open(process.host, host_at(peer->address));
-    ends_.emplace_back(&process, hosts_[host_at(peer->address)].process);
+    if (!peer) return;
+    const int to = host_at(peer->address, process.host);
+    if (reach(process.host, to) != Reached::service) return;
+    process.standby = network_.open(process.host, to);
+    ends_.emplace_back(&process, hosts_[to].process);
     probes_[process.standby] = {nullptr, {}};  // nobody waits for what comes back
 }
 
