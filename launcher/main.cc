@@ -197,7 +197,8 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, const Allo
             options.rdzv_endpoint ? options.rdzv_endpoint->host : *options.master_addr;
         input.host.endpoint_bridge = agent::host_bridge_at(endpoint);
         if (in_step) {
-            input.host.addresses_outside_step = launcher::addresses_outside_step(**allocation);
+            input.host.addresses_outside_step =
+                launcher::addresses_outside_step(**allocation, endpoint, input.host);
             input.host.endpoint_unknown = launcher::is_unknown_host(endpoint, **allocation);
         }
     }

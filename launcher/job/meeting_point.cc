@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <iterator>
 
 #include "base/loop/resolve.h"
 #include "rendezvous/model/node_name.h"
@@ -145,15 +146,43 @@ Result<tcp::acceptor> listen_on(boost::asio::io_context& loop, int port,
     return both ? std::move(both) : try_listen(loop, {tcp::v4(), number});
 }
 
-std::vector<std::string> addresses_outside_step(const slurm::Allocation& allocation) {
-    // The batch script runs on the first node of the job.
-    if (allocation.job_nodes.empty() ||
-        std::ranges::count(allocation.nodes, allocation.job_nodes.front()) > 0)
-        return {};
-    boost::asio::io_context loop;
+namespace {
+
+// Whether the endpoint is the host on which srun was called, and that is none of the step's. A
+// batch script calls srun on the first node of the job, a login shell elsewhere. A name that nobody
+// knows proves nothing.
+bool starts_steps_only(boost::asio::io_context& loop, const slurm::Allocation& allocation,
+                       const std::string& endpoint, const HostFacts& host) {
+    const std::string& caller = allocation.launch_node_address;
+    const auto is_caller = [&](const ip::address& address) {
+        return address.to_string() == caller;
+    };
+    if (caller.empty() || std::ranges::count(host.local_addresses, caller) > 0) return false;
+    if (std::ranges::count(allocation.nodes, endpoint) > 0 ||
+        std::ranges::count(allocation.job_nodes, endpoint) > 0)
+        return false;
+    if (endpoint != caller && std::ranges::none_of(addresses_of(loop, endpoint), is_caller))
+        return false;
+    Addresses first = addresses_of(loop, allocation.nodes.front());
+    const std::vector<std::string>& job = allocation.job_nodes;
+    if (!job.empty() && job.front() != allocation.nodes.front())
+        std::ranges::copy(addresses_of(loop, job.front()), std::back_inserter(first));
+    return !first.empty() && std::ranges::none_of(first, is_caller);
+}
+
+}  // namespace
+
+std::vector<std::string> addresses_outside_step(const slurm::Allocation& allocation,
+                                                const std::string& endpoint,
+                                                const HostFacts& host) {
     std::vector<std::string> texts;
-    for (const ip::address& address : addresses_of(loop, allocation.job_nodes.front()))
-        texts.push_back(address.to_string());
+    boost::asio::io_context loop;
+    // The batch script runs on the first node of the job.
+    const std::vector<std::string>& job = allocation.job_nodes;
+    if (!job.empty() && std::ranges::count(allocation.nodes, job.front()) == 0)
+        for (const ip::address& address : addresses_of(loop, job.front()))
+            texts.push_back(address.to_string());
+    if (starts_steps_only(loop, allocation, endpoint, host)) texts.push_back(endpoint);
     return texts;
 }
 

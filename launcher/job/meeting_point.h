@@ -43,10 +43,12 @@ std::vector<rendezvous::Peer> others_of_step(const Plan& plan);
 // The same, each at the first port only: for a leader that is not sure to be the only one.
 std::vector<rendezvous::Peer> rivals_of_step(const Plan& plan);
 
-// The addresses of the node that runs the batch script, if the step does not run on that node; else
-// empty, which is the usual case. A script may have passed such an address (`hostname
-// --ip-address`) as endpoint, where nobody of the step would listen.
-std::vector<std::string> addresses_outside_step(const slurm::Allocation& allocation);
+// Addresses of hosts that start steps and are no node of this one; mostly none. A script may have
+// passed one as endpoint, where nobody of the step would listen: that of the node that runs the
+// batch script (`hostname --ip-address`), and that of the login node on which srun was called, if
+// the endpoint is $SLURM_LAUNCH_NODE_IPADDR.
+std::vector<std::string> addresses_outside_step(const slurm::Allocation& allocation,
+                                                const std::string& endpoint, const HostFacts& host);
 
 // Whether a name that the user has given as endpoint belongs to no host at all, as far as this one
 // knows. A node of the job needs no name here, and a name server that does not answer proves

@@ -27,8 +27,8 @@ struct HostFacts {
     std::vector<std::pair<std::string, std::string>>
         interfaces;  // each address with its interface in front; for --interface only
     std::vector<std::string> local_addresses;  // as text; for the caller's own address match
-    // Addresses of the batch script's host, if the step does not run on it. No node of the step has
-    // them.
+    // Addresses of hosts that start steps (the batch script's host, the login node) and are no node
+    // of this one.
     std::vector<std::string> addresses_outside_step;
     bool endpoint_unknown = false;  // the endpoint is a name that nobody here knows
     // The endpoint is an address of this bridge, which reaches this host alone (docker0). Else

@@ -113,6 +113,12 @@ MaybeError place_in_step(Plan& plan, const Options& options, const Allocation& a
                            slurm::fold_hostlist(allocation.nodes) +
                            "); leave --rdzv-endpoint and --master-addr out: Slurm knows the first "
                            "node of the step");
+    // The user's port comes first, then the derived ones: two jobs with one fixed port often share
+    // a node.
+    if (const int first = given->port.value_or(0); first != 0) {
+        std::erase(plan.endpoint.ports, first);
+        plan.endpoint.ports.insert(plan.endpoint.ports.begin(), first);
+    }
     // Each node that has such a bridge would take itself for the leader, and train alone.
     if (!host.endpoint_bridge.empty() && allocation.nodes.size() > 1) {
         plan.warnings.push_back(
@@ -131,13 +137,6 @@ MaybeError place_in_step(Plan& plan, const Options& options, const Allocation& a
     plan.endpoint.host = given->host;
     // That address belongs to the first node of the step.
     if (place_of(given->host, allocation.nodes) != 0) plan.endpoint.if_unknown.clear();
-    // The user's port comes first, then the derived ones: two jobs with one fixed port often share
-    // a node.
-    int first = given->port.value_or(0);
-    if (first != 0) {
-        std::erase(plan.endpoint.ports, first);
-        plan.endpoint.ports.insert(plan.endpoint.ports.begin(), first);
-    }
     // A name that is not in Slurm's list may be an alias or an address of one of its nodes. Each
     // node finds out by itself whether it has this address.
     int place = place_of(given->host, allocation.nodes);

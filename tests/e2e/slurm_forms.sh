@@ -204,6 +204,21 @@ END
     expect_code 0
     expect_in "$work/batch.out" 'is not a node of this step; the nodes meet at n2'
 done
+say "the login node is not in the step, as \$SLURM_LAUNCH_NODE_IPADDR and by name; in a batch script it is the first node"
+cat >"$work/launch.sh" <<'END'
+exec ddprun --rdzv-endpoint="${1:-$SLURM_LAUNCH_NODE_IPADDR}:29500" --no-label bash -c 'echo "of $WORLD_SIZE at $MASTER_ADDR"'
+END
+printf '#!/bin/bash\nsrun bash %s/launch.sh\n' "$work" >"$work/launch.sbatch"
+for host in "" ctl; do
+    lab 60 srun "${two[@]}" bash "$work/launch.sh" "$host"
+    expect_code 0
+    (($(grep -c '^of 2 at n1' "$work/run.out") == 2)) || fail "not one job of two: $(<"$work/run.out")"
+    (($(grep -c 'is not a node of this step; the nodes meet at n1' "$work/run.err") == 1)) || fail "it is not said once"
+done
+lab_batch 60 "${two[@]}" -o "$work/batch.out" "$work/launch.sbatch"
+expect_code 0
+(($(grep -c "^of 2 at $at.1" "$work/batch.out") == 2)) || fail "they do not meet at the first node's address"
+expect_not_in "$work/batch.out" 'is not a node of this step'
 say "the first node knows its own name as a loopback address, as in Debian's /etc/hosts"
 { echo "127.0.0.1 localhost"; echo "127.0.1.1 n1"; grep -v ' n1$' "$SLURMLAB_DIR/hosts"; } >"$work/debian"
 rm -f "$work"/trap.*
