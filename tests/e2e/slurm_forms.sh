@@ -82,6 +82,25 @@ lab 40 srun -N2 "--nodelist=n[1-2]" --ntasks-per-node=1 ddprun --nproc-per-node=
 expect_code 0
 [[ $(sort "$work/run.out" | tr '\n' ' ') == "n1 n1 n2 n2 " ]] || fail "not both: $(<"$work/run.out")"
 
+say "a worker that submits jobs: without the numbers of the ranks, and with --slurm-env=keep as in a plain task"
+for ((n = 1; n <= 3; n++)); do printf '#!/bin/bash\nsrun hostname\n' >"$work/evaluate$n.sbatch"; done
+cat >"$work/submit.sh" <<'WORKER'
+[[ $RANK == 0 ]] || exit 0
+cd "${0%/*}"
+clean="env -u SLURM_NTASKS -u SLURM_NPROCS -u SLURM_NTASKS_PER_NODE"
+[[ ${SLURM_STEP_ID:-} ]] || $clean sbatch --wait -N1 -o evaluated.1 evaluate1.sbatch &
+[[ ${SLURM_STEP_ID:-} ]] || $clean sbatch --wait -N2 -o evaluated.2 evaluate2.sbatch &
+[[ ! ${SLURM_STEP_ID:-} ]] || sbatch --wait -N2 --gres=gpu:1 -o evaluated.3 evaluate3.sbatch &
+wait
+WORKER
+for view in rewrite keep; do
+    lab 60 srun -N2 "--nodelist=n[1-2]" --ntasks-per-node=1 ddprun --slurm-env=$view --nproc-per-node=2 bash "$work/submit.sh"
+    expect_code 0
+done
+for n in 1 2 2:3; do
+    (($(grep -c '^n[1-8]$' "$work/evaluated.${n#*:}") == ${n%:*})) || fail "not on ${n%:*} nodes: $(<"$work/evaluated.${n#*:}")"
+done
+
 # Checks that what cannot work ends at once on all nodes: pattern of the message, options of srun, then -- and options
 # of ddprun.
 refused() {
