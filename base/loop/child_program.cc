@@ -104,15 +104,14 @@ class Programs : public asio::execution_context::service {
 
     std::function<void(const std::string&)> on_hung;
     std::set<std::shared_ptr<Child>> running;
-    std::map<std::string, std::shared_ptr<Child>> hung;  // by name
+    // By name. Several of a name, if they ran at the same time.
+    std::multimap<std::string, std::shared_ptr<Child>> hung;
 
     // Nothing: the next one may be started.
     std::shared_ptr<Child> hung_one(const std::string& name) {
+        std::erase_if(hung, [](const auto& one) { return one.second->over.load(); });
         const auto found = hung.find(name);
-        if (found == hung.end()) return nullptr;
-        if (!found->second->over) return found->second;
-        hung.erase(found);
-        return nullptr;
+        return found == hung.end() ? nullptr : found->second;
     }
 
   private:
@@ -249,8 +248,9 @@ class Watch {
 };
 
 void tell_hung(Programs& programs, const std::string& name, const std::shared_ptr<Child>& child) {
-    programs.hung[name] = child;
-    if (!programs.on_hung) return;
+    const bool named = programs.hung_one(name) != nullptr;
+    programs.hung.emplace(name, child);
+    if (named || !programs.on_hung) return;
     const std::string process = process_text(*child);
     programs.on_hung(name + process + " hangs in the kernel: " +
                      (process.empty() ? "the file system of its program does not answer"

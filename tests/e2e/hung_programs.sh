@@ -33,7 +33,12 @@ hangs() {
 # How many of it hang: its name.
 hanging() { pgrep -fc "^/bin/sh $work/$1.bin/$1( |\$)" || true; }
 none_hangs() { (($(hanging "$1") == 0)); }
-for name in event failure nvidia-smi getent munge squeue; do hangs $name; done
+programs="event failure nvidia-smi getent munge unmunge squeue scontrol py-spy eu-stack"
+for name in $programs; do hangs $name; done
+# What answers beside them.
+printf '#!/bin/sh\necho MUNGE:AwQFAAA=:\n' >"$work/unmunge.bin/munge"
+printf '#!/bin/sh\nexit 1\n' >"$work/scontrol.bin/squeue"
+chmod +x "$work/unmunge.bin/munge" "$work/scontrol.bin/squeue"
 fsfreeze --freeze "$frozen"
 # One whose own file system does not answer: it hangs in execve().
 server=""
@@ -73,9 +78,26 @@ for rank in 0 1; do
     PATH=$work/munge.bin:$PATH start munge$rank --nnodes=2 --node-rank=$rank --rdzv-endpoint="127.0.0.1:$at" \
         --rdzv-id="$mark-m" --lease=2 --nproc-per-node=1 --max-restarts=0 sleep 1
 done
-PATH=$work/squeue.bin:$PATH SLURM_JOB_ID=8812 SLURM_STEP_ID=0 SLURM_STEP_NODELIST=n1 SLURM_STEP_NUM_NODES=1 \
-    SLURM_STEP_TASKS_PER_NODE=1 SLURM_NODEID=0 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NTASKS=1 \
-    start squeue --nproc-per-node=1 --max-restarts=0 --ledger=memory bash -c "$trains" "$work"
+at=$(free_port)
+for rank in 0 1; do
+    PATH=$work/unmunge.bin:$PATH start unmunge$rank --nnodes=2 --node-rank=$rank --rdzv-endpoint="127.0.0.1:$at" \
+        --rdzv-id="$mark-u" --lease=2 --nproc-per-node=1 --max-restarts=0 --join-timeout=20 true
+done
+# shellcheck disable=SC2016
+PATH=$work/eu-stack.bin:$PATH start eu-stack --standalone --nproc-per-node=1 --max-restarts=1 --hang-timeout=4 \
+    bash -c 'echo step=1 >&3; ((TORCHELASTIC_RESTART_COUNT)) || sleep 300'
+PATH=$work/py-spy.bin:$PATH start py-spy --standalone --nproc-per-node=1 --max-restarts=1 --hang-timeout=4 \
+    --no-python python3 -c 'import os, time
+os.write(3, b"step=1\n")
+os.environ["TORCHELASTIC_RESTART_COUNT"] != "0" or time.sleep(300)'
+# As a task of a step that srun has started: name, options of ddprun…
+in_step() {
+    PATH=$work/$1.bin:$PATH SLURM_JOB_ID=8812 SLURM_STEP_ID=0 SLURM_STEP_NODELIST=n1 SLURM_STEP_NUM_NODES=1 \
+        SLURM_STEP_TASKS_PER_NODE=1 SLURM_NODEID=0 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NTASKS=1 \
+        start "$1" --nproc-per-node=1 --max-restarts=0 --ledger=memory "${@:2}" bash -c "$trains" "$work"
+}
+in_step squeue
+in_step scontrol --requeue-signal=USR1
 
 # So many programs of this name hang, one on each node (1), and one line of a job says so: name, job, how many.
 named_once() {
@@ -99,6 +121,20 @@ for rank in 0 1; do
 done
 named_once munge munge0 2
 
+say "unmunge, when a node proves who it is: it is not let in, and the leader ends when it has waited"
+for rank in 0 1; do
+    join unmunge$rank 60
+    expect_code 69
+done
+named_once unmunge unmunge1 "$(hanging unmunge)"
+
+say "py-spy and eu-stack, when a hang is examined: the job is restarted"
+for name in py-spy eu-stack; do
+    join $name 60
+    expect_code 0
+    named_once $name $name
+done
+
 say "getent, when the endpoint is looked up"
 join getent 60
 expect_code 69
@@ -106,6 +142,13 @@ named_once getent getent
 
 say "squeue, when the end of the job is asked for"
 named_once squeue squeue
+
+say "scontrol, when the job goes back into the queue"
+wait_until 20 has "$work/scontrol.err" 'generation 0: ' || fail "no generation"
+kill -USR1 "${pid[scontrol]}"
+join scontrol 90
+named_once scontrol scontrol
+expect_not_in "$work/scontrol.err" 'its keeper has killed it'
 
 say "the program of --on-failure: the job ends with its code"
 join failure 60
@@ -130,7 +173,7 @@ expect_not_in "$work/event0.err" 'its keeper has killed it'
 say "they end when the file system is there again"
 fsfreeze --unfreeze "$frozen"
 [[ -z $server ]] || kill -CONT "$server"
-for name in event failure nvidia-smi getent munge squeue; do
+for name in $programs; do
     wait_until 10 none_hangs $name || fail "$name is left"
 done
 expect_nothing_left 5

@@ -171,6 +171,27 @@ TEST(Program, ThatHangsInTheKernelIsNotWaitedFor) {
     }));
 }
 
+// Several run when the first of them is found to hang. They are named once, and all of them count.
+TEST(Program, SeveralThatHangAreNamedOnce) {
+    asio::io_context loop;
+    std::vector<std::string> said;
+    on_hung_program(loop, [&](const std::string& sentence) { said.push_back(sentence); });
+    int over = 0;
+    for (int i = 0; i < 2; ++i)
+        asio::co_spawn(loop, run_program({"sleep", "300"}, "", std::chrono::seconds{2}),
+                       [&](std::exception_ptr, const Result<ProgramResult>&) { ++over; });
+    ASSERT_TRUE(comes_true(loop, [&] { return running_programs(loop).size() == 2; }));
+    const std::vector<pid_t> pids = running_programs(loop);
+    std::optional<Held> first(pids[0]), second(pids[1]);
+    if (!*first || !*second) GTEST_SKIP() << "no process may be traced here";
+    ASSERT_TRUE(run_until(loop, [&] { return over == 2; }));
+    EXPECT_EQ(said.size(), 1U);
+    EXPECT_EQ(running_programs(loop).size(), 2U);
+    first.reset();
+    second.reset();
+    EXPECT_TRUE(comes_true(loop, [&] { return running_programs(loop).empty(); }));
+}
+
 // A caller that goes does not wait, either, nor does the end of the loop.
 TEST(Program, WhoseCallerHasGoneIsKilled) {
     pid_t pid = 0;
