@@ -8,6 +8,8 @@ ddprun has not crashed. Two rounds run side by side.
     tests/faults/chaos.py                        ten seconds, always the same; in a long run five minutes with new seeds
     tests/faults/chaos.py --seconds 3600         for so long, with new seeds
     tests/faults/chaos.py --seed 4711 --rounds 1 one round again
+    tests/faults/chaos.py --frozen FOLDER        in a quarter of the rounds --on-event's program hangs in the kernel:
+                                                 FOLDER is on a file system that `fsfreeze` has frozen
 
 Exit code: 0 if nothing was found, else 1; the seed, the acts and ddprun's lines of each bad round are printed.
 """
@@ -32,6 +34,8 @@ MARK = "DDPRUN_CHAOS_MARK"
 # From the last act to the end of the job: a frozen keeper is noticed within a lease (2 s), a stopped worker is killed
 # after the shutdown timeout (1 s). The rest is for a busy machine.
 END_WITHIN = 30
+# The last event waits so long for a program that hangs, and ddprun at its end for the program.
+EVENTS_WITHIN = 60
 # What no act explains: ddprun's own crashes (134 abort, 139 segmentation fault) and internal errors (70).
 CODES = {
     "always": {0},
@@ -108,9 +112,10 @@ def send(pid: int | None, number: int) -> None:
 
 
 class Round:
-    def __init__(self, seed: int, binary: str):
+    def __init__(self, seed: int, binary: str, frozen: str):
         self.seed, self.binary = seed, binary
         self.dice = random.Random(seed)
+        self.hangs = frozen if frozen and random.Random(-seed).random() < 0.25 else ""
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ddprun-chaos-"))
         self.mark = f"{os.getpid()}-{seed}"
         self.acts: list[str] = []
@@ -124,6 +129,11 @@ class Round:
         environment[MARK] = self.mark
         command = [self.binary, "--standalone", f"--nproc-per-node={self.dice.randint(1, 4)}", "--max-restarts=3"]
         command += ["--lease=2", "--shutdown-timeout=1", "--warm=" + self.dice.choice(["off", "always", "auto"])]
+        if self.hangs:
+            (self.folder / "event").write_text(f"#!/bin/sh\necho x >>{self.hangs}/{self.mark}\n")
+            (self.folder / "event").chmod(0o755)
+            command.append(f"--on-event={self.folder}/event")
+            self.acts.append("event_hangs")
         command += [sys.executable, __file__, "--worker", str(self.folder)]
         with open(self.folder / "out", "wb") as out, open(self.folder / "err", "wb") as err:
             self.ddprun = subprocess.Popen(
@@ -146,7 +156,7 @@ class Round:
         return next((p for p in processes(self.mark) if name_of(p) == "job-keeper"), None)
 
     def some_worker(self) -> int | None:
-        others = [p for p in processes(self.mark) if p != self.ddprun.pid and name_of(p) != "job-keeper"]
+        others = [p for p in self.left() if p != self.ddprun.pid and name_of(p) != "job-keeper"]
         return self.dice.choice(others) if others else None
 
     def act(self) -> None:
@@ -217,15 +227,20 @@ class Round:
 
     def look_at_the_end(self) -> list[str]:
         try:
-            code = self.ddprun.wait(END_WITHIN)
+            within = END_WITHIN + (EVENTS_WITHIN if self.hangs else 0)
+            code = self.ddprun.wait(within)
         except subprocess.TimeoutExpired:
-            return [f"ddprun runs {END_WITHIN} s after the last act"]
+            return [f"ddprun runs {within} s after the last act"]
         return [] if code in self.allowed else [f"exit code {code}, and not one of {sorted(self.allowed)}"]
+
+    def left(self) -> list[int]:
+        """Without the program that hangs: nobody can end it."""
+        return [pid for pid in processes(self.mark) if not (self.hangs and name_of(pid) == "event")]
 
     def look_at_what_is_left(self) -> list[str]:
         problems = []
         give_up = time.monotonic() + 10
-        while (left := processes(self.mark)) and time.monotonic() < give_up:
+        while (left := self.left()) and time.monotonic() < give_up:
             time.sleep(0.05)
         if left:
             problems.append("left: " + ", ".join(f"{pid} ({name_of(pid)})" for pid in left))
@@ -255,6 +270,7 @@ def main() -> int:
     options.add_argument("--seconds", type=float, default=300 if long else 10)
     options.add_argument("--rounds", type=int, default=0, help="instead of seconds")
     options.add_argument("--seed", type=int)
+    options.add_argument("--frozen", default="")
     options.add_argument("--side-by-side", type=int, default=2)
     options.add_argument("--ddprun", default=os.environ.get("DDPRUN_BIN", str(ROOT / "build/bin")) + "/ddprun")
     asked = options.parse_args()
@@ -271,7 +287,7 @@ def main() -> int:
                     return
                 done[0] += 1
                 seed = next(seeds)
-            one = Round(seed, asked.ddprun)
+            one = Round(seed, asked.ddprun, asked.frozen)
             problems = one.run()
             with lock:
                 acts.update(one.acts)
