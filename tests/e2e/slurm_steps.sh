@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The ways in which Slurm starts a step, on a real cluster of three hosts: on a part of the nodes, under salloc, in an
 # array, several at the same time on the same nodes, a heterogeneous job, a host file; hosts that know themselves as
-# 127.0.1.1; --interface; a node of another version. First: the lab of a test that was killed is removed by the next
-# one.
+# 127.0.1.1; --interface; hosts with IPv6 only; by ssh; a node of another version. First: the lab of a test that was
+# killed is removed by the next one.
 source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun
 
@@ -116,6 +116,50 @@ said fast '0/2 0/2 n1 10.249.0.1' '1/2 1/2 n2 10.249.0.1'
 lab 20 srun -N2 --ntasks-per-node=1 "$ddprun" --interface=ib7 true
 expect_code 2
 expect_in "$work/run.err" '^ddprun: --interface=ib7: n2 has no address on this interface, but on lo, eth0, fast0$'
+expect_nothing_left
+
+say "hosts whose names have IPv6 addresses only meet, without an endpoint and with one"
+for host in n1 n2 n3; do
+    "$slurmlab" on "$host" ip -6 addr add "fd77::${host#n}/64" dev eth0 nodad || skip "no IPv6 on a host here"
+done
+{ printf '::1 localhost\n'; for n in 1 2 3; do echo "fd77::$n n$n"; done; } >"$work/six"
+cat >"$work/as_six.sh" <<'SH'
+exec unshare --mount bash -c 'mount --bind "$0" /etc/hosts; exec "$@"' "${0%/*}/six" "$@"
+SH
+for option in --nproc-per-node=1 --rdzv-endpoint=n1:29500 '--rdzv-endpoint=[fd77::1]:29500' --master-addr=fd77::1; do
+    lab 30 srun -N3 --ntasks-per-node=1 bash "$work/as_six.sh" \
+        "$ddprun" --nproc-per-node=1 --join-timeout=15 "$option" bash -c "$show" six
+    expect_code 0
+    at=n1
+    [[ $option != *fd77* ]] || at=fd77::1
+    said six "0/3 0/3 n1 $at" "1/3 1/3 n2 $at" "2/3 2/3 n3 $at"
+done
+if [[ -x $bin/train ]]; then
+    lab 60 srun -N3 --ntasks-per-node=1 bash "$work/as_six.sh" "$ddprun" --nproc-per-node=1 "$bin/train" --steps 20
+    expect_code 0
+fi
+
+say "by ssh: each host's ddprun is started by itself, without Slurm's variables, the first in the batch script"
+cat >"$work/ssh.sbatch" <<S
+#!/bin/bash
+touch $work/began
+exec $ddprun --nnodes=2 --node-rank=0 --rdzv-id=ssh --rdzv-endpoint=n1:29511 --nproc-per-node=1 --join-timeout=20 \
+    bash -c '$show' ssh
+S
+by_ssh() { env -i PATH=/usr/bin:/bin DDPRUN_TEST_MARK="$mark" "$ddprun" --nnodes=2 --node-rank=1 --rdzv-id=ssh \
+    --rdzv-endpoint=n1:29511 --nproc-per-node=1 --join-timeout=20 bash -c "SLURMD_NODENAME=n2; $show" ssh; }
+export -f by_ssh
+export ddprun show mark
+(
+    wait_until 30 test -e "$work/began"
+    "$slurmlab" on n2 bash -c by_ssh >"$work/ssh.out" 2>"$work/ssh.err" </dev/null
+) &
+other=$!
+lab_batch 40 -N2 --nodelist=n1,n2 --ntasks-per-node=1 -o "$work/first.out" "$work/ssh.sbatch"
+expect_code 0
+wait "$other" || fail "the second node ended with $?"
+cat "$work/first.out" "$work/ssh.out" | sed 's/^\[.*\]://' >"$work/run.out"
+said ssh '0/2 0/2 n1 n1' '1/2 1/2 n2 n1'
 expect_nothing_left
 
 say "a node of another version: a line names both hosts and versions, once, and all end at once"
