@@ -7,6 +7,7 @@
 #include "agent/machine/machine_state.h"
 #include "base/overload.h"
 #include "rendezvous/model/durations.h"
+#include "rendezvous/model/stop_sentences.h"
 
 namespace ddprun::agent {
 namespace {
@@ -15,7 +16,7 @@ using rendezvous::Ending;
 
 // The end of a node that stops alone, without a leader to decide it.
 Ending stopped_by(const rendezvous::StopAsked& asked) {
-    return rendezvous::ended_by_stop(asked.cause, asked.signal, "stopped by " + asked.reason);
+    return rendezvous::ended_by_stop(asked.cause, asked.signal, rendezvous::stopped(asked.reason));
 }
 
 }  // namespace
@@ -191,7 +192,8 @@ void MachineState::on_stop(Time now, const rendezvous::Stop& stop) {
     const Duration grace =
         grace_of(stop.cause, left, config.grace.final_stop, config.stop, request.snapshot_took());
     const bool typed = config.at_terminal && request.asked() && stop.signal == kInterrupt;
-    note(Note::Level::info, stop.reason + "; stopping the workers within " + to_text(grace) +
+    note(Note::Level::info, stopping(stop.cause, stop.reason) + "; the workers have " +
+                                to_text(grace) + " to end" +
                                 (typed ? "; another Ctrl-C kills them at once" : ""));
     const int number = signal_for_workers(stop.cause, stop.signal, config.stop);
     if (stop.cause == rendezvous::StopCause::named_signal && number != stop.signal)

@@ -9,7 +9,7 @@
 #include "operator/ddpctl/ctl_commands.h"
 #include "operator/ddpctl/jobs_text.h"
 #include "operator/ddpctl/print_parts.h"
-#include "rendezvous/model/operator_stop.h"
+#include "rendezvous/model/stop_sentences.h"
 
 namespace ddprun::launcher {
 namespace {

@@ -1,7 +1,7 @@
 // A snapshot that an operator asks the workers for, and a stop that waits for it (PROTOCOL.md, rule
 // 27). Part of the rendezvous machine.
 #include "rendezvous/machine/machine_state.h"
-#include "rendezvous/model/operator_stop.h"
+#include "rendezvous/model/stop_sentences.h"
 
 namespace ddprun::rendezvous {
 namespace {
@@ -19,10 +19,7 @@ std::string hint(std::int64_t newest) {
 
 // The Acks carry the request until it is answered, so a connection that is lost loses none.
 Answered MachineState::snapshot_for(Time now, const std::string& by) {
-    if (is_ending())
-        return {Answer::refused,
-                "the job is ending: " +
-                    (end.is_decided() ? end.ending()->sentence : "its end is recorded")};
+    if (is_ending()) return {Answer::refused, "the job is ending: " + why_it_ends()};
     if (const std::string why = why_not_now(); !why.empty()) return {Answer::again, why};
     if (!any_generation()) return {Answer::refused, "there is no generation yet"};
     if (!holding()) return {Answer::again, "no generation runs at this moment"};

@@ -250,7 +250,9 @@ struct MachineState {
     void regroup(Time now, StopCause cause, const std::string& sentence);
     void let_go(Time now);
     bool the_others_run() const;
-    void begin_stop(Time now, const StopAsked& asked, const std::string& sentence);
+    void begin_stop(Time now, StopAsked asked, const std::string& reason);
+    void note_stop(const std::string& sentence);
+    std::string why_it_ends() const;
     void resume_stop(Time now, const Stop& told);
     void withdraw_requeue(const StopAsked& asked);
     // The Stop that members get while a planned stop is under way.

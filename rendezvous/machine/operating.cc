@@ -7,7 +7,7 @@
 #include "rendezvous/machine/machine_state.h"
 #include "rendezvous/model/durations.h"
 #include "rendezvous/model/node_name.h"
-#include "rendezvous/model/operator_stop.h"
+#include "rendezvous/model/stop_sentences.h"
 #include "rendezvous/rules/late_joiner.h"
 #include "rendezvous/rules/limit_change.h"
 
@@ -38,9 +38,8 @@ Answered MachineState::stop_for(Time now, const std::string& by) {
     if (phase == Phase::ending || phase == Phase::closed || stop.is_asked()) {
         const bool requeued = end.requeues();
         if (stop.is_asked()) withdraw_requeue(asked);
-        const std::string why = end.is_decided() ? end.ending()->sentence : "its end is recorded";
         return {requeued && !end.requeues() ? Answer::done : Answer::already,
-                "the job is ending already: " + why + time_to_kill(now)};
+                "the job is ending already: " + why_it_ends() + time_to_kill(now)};
     }
     begin_stop(now, asked, operators_stop(by));
     stop_all(now);
@@ -68,7 +67,7 @@ std::optional<Time> MachineState::kills_at() const {
 Answered MachineState::restart_for(Time now, const std::string& by, Generation generation) {
     if (const std::string why = why_not_now(); !why.empty()) return {Answer::again, why};
     if (stop.is_asked() || end.is_decided())
-        return {Answer::refused, "the job is ending: " + end.ending()->sentence};
+        return {Answer::refused, "the job is ending: " + why_it_ends()};
     if (!any_generation()) return {Answer::refused, "there is no generation yet"};
     if (generation > newest())
         return {Answer::refused,
@@ -91,7 +90,7 @@ Answered MachineState::drain_for(Time now, const std::string& by, const std::str
     if (record.is_drained(host))
         return {Answer::already, "node " + host + " has been taken out already"};
     if (stop.is_asked() || end.is_decided())
-        return {Answer::refused, "the job is ending: " + end.ending()->sentence};
+        return {Answer::refused, "the job is ending: " + why_it_ends()};
     if (const int left = nodes_without(host); left < limits().min_nodes)
         return {Answer::refused,
                 "without " + host + " this job has " + std::to_string(left) + " of its " +
@@ -124,7 +123,7 @@ Answered MachineState::limits_for(Time now, const std::string& by, const Operato
                 "--nnodes=MIN:MAX"};
     if (const std::string why = why_not_now(); !why.empty()) return {Answer::again, why};
     if (stop.is_asked() || end.is_decided())
-        return {Answer::refused, "the job is ending: " + end.ending()->sentence};
+        return {Answer::refused, "the job is ending: " + why_it_ends()};
     LimitChange change = decide_limits(
         asked, {.hold = limits(), .here = nodes_without({}), .restarts_used = record.restarts()});
     if (change.what == LimitChange::What::refused) return {Answer::refused, change.sentence};

@@ -39,7 +39,7 @@ JobStatus MachineState::status(Time now) const {
     job.standstill = holding() ? standstill.told() : "";
     job.snapshot_asked = snapshot_asked();
     if (const auto regrouping = stop.regrouping()) job.stopping = *regrouping;
-    if (stop.is_asked() && end.is_decided()) job.stopping = end.ending()->sentence;
+    if (stop.is_asked() && end.is_decided()) job.stopping = stop.reason();
     if (const auto at = kills_at(); at && holding()) job.kills = day(*at);
     if (any_generation()) {
         job.cause = top()->assignment.cause;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "rendezvous/machine/machine_state.h"
+#include "rendezvous/model/stop_sentences.h"
 
 namespace ddprun::rendezvous {
 
@@ -28,7 +29,7 @@ void MachineState::on_stop_asked(Time now, Session session, const StopAsked& sai
         note(Note::Level::warn,
              "a rendezvous outside the job cannot requeue it; let the batch script requeue it when "
              "ddprun exits with 75");
-    begin_stop(now, asked, "stopped: " + asked.reason + " on node " + node->id.name + needed);
+    begin_stop(now, asked, asked.reason + " on node " + node->id.name + needed);
     stop_all(now);
 }
 
@@ -57,7 +58,7 @@ void MachineState::regroup(Time now, StopCause cause, const std::string& sentenc
     stop.regroup(cause, sentence);
     facts.interrupt({{}, sentence}, now);
     record.ended(now, now);
-    note(Note::Level::info, sentence);
+    note_stop(sentence);
     stop_all(now);
 }
 
@@ -86,19 +87,33 @@ bool MachineState::the_others_run() const {
            });
 }
 
-void MachineState::begin_stop(Time now, const StopAsked& asked, const std::string& sentence) {
+void MachineState::begin_stop(Time now, StopAsked asked, const std::string& reason) {
+    asked.reason = reason;
     stop.begin(asked, now);
     snapshot.stops();
-    Ending ending = ended_by_stop(asked.cause, asked.signal, sentence);
+    Ending ending = ended_by_stop(asked.cause, asked.signal, stopped(reason));
     ending.requeue = asked.requeue && !config.outside;
     end.decide(std::move(ending));
-    note(Note::Level::info, sentence);
+    note_stop(stopping(asked.cause, reason));
+}
+
+// Each member's agent reports the stop, with the time that its workers have. The leader reports it
+// where the log beside its own contains no such line.
+void MachineState::note_stop(const std::string& sentence) {
+    const bool reported = holding() && held()->lease.has(active.self.node);
+    note(reported ? Note::Level::debug : Note::Level::info, sentence);
+}
+
+// Why the job ends, while it does.
+std::string MachineState::why_it_ends() const {
+    if (stop.is_asked()) return stop.reason();
+    return end.is_decided() ? end.ending()->sentence : "its end is recorded";
 }
 
 // The previous leader had sent this Stop to a node. All other nodes get it when this leader takes
 // the generation over.
 void MachineState::resume_stop(Time now, const Stop& told) {
-    if (told.cause != StopCause::larger_world && told.cause != StopCause::node_leaves)
+    if (ends_job(told.cause))
         begin_stop(now, {told.signal, told.reason, told.cause, told.left, told.requeue},
                    told.reason);
     else if (!claim.is_over())

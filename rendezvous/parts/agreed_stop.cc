@@ -13,7 +13,7 @@ std::optional<Stop> AgreedStop::told(Time now, Generation generation,
     Stop stop{.generation = generation, .signal = kTerminate, .reason = {}};
     if (asked_) {
         stop.signal = asked_->signal;
-        stop.reason = ending->sentence;
+        stop.reason = asked_->reason;
         stop.cause = asked_->cause;
         // The request said how much time was left when it came. A node that gets the Stop later has
         // less.

@@ -16,6 +16,8 @@ class AgreedStop {
     // ---- the job is to end
     void begin(const StopAsked& asked, Time now);
     bool is_asked() const { return asked_.has_value(); }
+    // "SIGTERM on node gpu01". Only while a stop is asked.
+    const std::string& reason() const { return asked_->reason; }
     // When a stop for this cause was asked for; nothing: it was not.
     std::optional<Time> asked_at(StopCause cause) const {
         return asked_ && asked_->cause == cause ? std::optional(since_) : std::nullopt;

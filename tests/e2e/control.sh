@@ -130,10 +130,10 @@ expect_in "$work/ctl.out" 'its workers have 30.0 s to write a snapshot'
 for name in two three; do
     join "$name" 60
     expect_code 143
-    expect_in "$work/$name.err" 'stopped by alice@.* with ddpctl'
+    expect_in "$work/$name.err" 'stopped: ddpctl stop by alice@.*'
 done
 join one 10
-wait_until 30 has "$work/events.out" 'the job has ended with code 143: stopped by alice' || fail "no last event"
+wait_until 30 has "$work/events.out" 'the job has ended with code 143: stopped: ddpctl stop by alice' || fail "no last event"
 wait "$events" || fail "events ended with $?"
 ctl stop
 expect_code 0
@@ -215,7 +215,7 @@ expect_in "$work/ctl.out" 'asked for a snapshot, and the job stops when one is r
 for name in two three; do
     join "$name" 60
     expect_code 143
-    expect_in "$work/$name.err" 'stopped by alice@.* with ddpctl, after the snapshot of step'
+    expect_in "$work/$name.err" 'stopped: ddpctl stop by alice@.*, after the snapshot of step'
 done
 after=$(cat "$work"/{two,three}.err | sed -n 's/.*after the snapshot of step \([0-9]*\).*/\1/p' | head -n 1)
 ((after > before)) || fail "the snapshot of step $after is not newer than $before"
@@ -245,7 +245,7 @@ node three 2 "$at" --nnodes=3 --nproc-per-node=1 --secret-file="$work/ours" "${t
 for name in "${names[@]}"; do
     join "$name" 60
     expect_code 143
-    expect_in "$work/$name.err" 'stopped by alice@.* with ddpctl, after the snapshot of step'
+    expect_in "$work/$name.err" 'stopped: ddpctl stop by alice@.*, after the snapshot of step'
 done
 expect_nothing_left 5
 

@@ -98,7 +98,7 @@ wait_until 60 ended || fail "the job does not end: $(tail -n 5 night.err)"
 say "what did the night cost?"
 ctl history
 expect_code 0
-expect_in ctl.out 'stopped by alice@.* with ddpctl, after the snapshot of step'
+expect_in ctl.out 'stopped: ddpctl stop by alice@.*, after the snapshot of step'
 expect_in ctl.out 'restarts by cause: 1 failed worker, 1 lost node'
 ctl history --json
 expect_code 0

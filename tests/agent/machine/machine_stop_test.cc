@@ -44,7 +44,7 @@ TEST(AgentMachine, WorkersThatWaitForADeadOneAreKilledSooner) {
 TEST(AgentMachine, WorkersInACollectiveHaveTheWholeTimeOfAnAgreedStop) {
     Script s;
     s.run();
-    s.told(1, rendezvous::Stop{g0, 15, "stopped: signal 15 on node b"});
+    s.told(1, rendezvous::Stop{g0, 15, "signal 15 on node b"});
     for (const double at : {1.5, 2.5, 3.5})
         EXPECT_THAT(but_beats(s.step(at, WorkersInCollectives{g0})), IsEmpty());
 }
@@ -59,7 +59,7 @@ TEST(AgentMachine, AStopShortensTheWaitForWhatIsLeftRunning) {
     s.run();
     s.exits(0.3, exited(0, 0));
     EXPECT_THAT(s.exits(0.3, exited(1, 0)), ElementsAre("sweep 0"));
-    EXPECT_THAT(but_beats(s.told(1, rendezvous::Stop{g0, 2, "stopped: signal 2 on node b"})),
+    EXPECT_THAT(but_beats(s.told(1, rendezvous::Stop{g0, 2, "signal 2 on node b"})),
                 Contains("hurry 30.0 s"));
     s.step(1.1, SignalCame{2});
     EXPECT_THAT(s.step(1.2, SignalCame{2}), Contains("hurry 0 ms"));
@@ -86,7 +86,7 @@ TEST(AgentMachine, DeathBySlurmsSignalWaitsForTheStop) {
         if (all) {
             EXPECT_THAT(s.exits(0.4, exited(1, 1)), IsEmpty()) << "a consequence";
         }
-        const Lines told = s.told(1.2, rendezvous::Stop{g0, 15, "stopped: signal 15 on node b"});
+        const Lines told = s.told(1.2, rendezvous::Stop{g0, 15, "signal 15 on node b"});
         EXPECT_THAT(told, Contains("signal 15"));
         EXPECT_EQ(std::ranges::count(told, "sweep 0"), all ? 1 : 0);
         if (!all) {
@@ -102,7 +102,7 @@ TEST(AgentMachine, WorkersThatDieOfTheNamedSignalAreToldOf) {
     MachineConfig config;
     config.stop.in_slurm = true;
     config.stop.requeue_signals = {10};
-    rendezvous::Stop stop{g0, 10, "stopped: SIGUSR1 (--requeue-signal) on node b"};
+    rendezvous::Stop stop{g0, 10, "SIGUSR1 (--requeue-signal) on node b"};
     stop.cause = rendezvous::StopCause::named_signal;
     const auto warning = HasSubstr("of 2 workers of this node died of SIGUSR1 before they could");
     for (const bool before : {true, false}) {
@@ -226,8 +226,8 @@ TEST(AgentMachine, UserSignalGoesByTheLeader) {
     s.run();
     EXPECT_THAT(s.step(0.25, SignalCame{2}), ElementsAre("StopAsked 2"));
     EXPECT_THAT(s.step(0.26, SignalCame{2}), IsEmpty());
-    EXPECT_THAT(s.told(0.3, rendezvous::Stop{g0, 2, "stopped: signal 2 on node a"}),
-                ElementsAre("note: stopped: signal 2 on node a; stopping the workers within 30.0 s",
+    EXPECT_THAT(s.told(0.3, rendezvous::Stop{g0, 2, "signal 2 on node a"}),
+                ElementsAre("note: stopping: signal 2 on node a; the workers have 30.0 s to end",
                             "signal 2"));
     s.exits(0.4, killed(0, 2));
     s.exits(0.4, killed(1, 2));
@@ -260,9 +260,10 @@ TEST(AgentMachine, SecondInterruptKillsAtATerminalOnly) {
         Script s({.at_terminal = at_terminal});
         s.run();
         s.step(0.25, SignalCame{2});
-        const Lines stopping = s.told(0.3, rendezvous::Stop{g0, 2, "stopped"});
-        EXPECT_EQ(stopping.at(0), std::string("note: stopped; stopping the workers within 30.0 s") +
-                                      (at_terminal ? "; another Ctrl-C kills them at once" : ""));
+        const Lines stopping = s.told(0.3, rendezvous::Stop{g0, 2, "signal 2"});
+        EXPECT_EQ(stopping.at(0),
+                  std::string("note: stopping: signal 2; the workers have 30.0 s to end") +
+                      (at_terminal ? "; another Ctrl-C kills them at once" : ""));
         EXPECT_THAT(s.step(0.4, SignalCame{15}), IsEmpty()) << "Slurm says it twice";
         const Lines second = s.step(0.5, SignalCame{2});
         if (at_terminal)

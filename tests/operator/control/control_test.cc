@@ -230,7 +230,7 @@ TEST(Control, TellsWatchersOfTheEnd) {
     while (!reply.has_ended() && read->Read(&reply)) {
     }
     EXPECT_EQ(reply.ended().code(), 143);
-    EXPECT_EQ(reply.ended().sentence(), "stopped by bob@login2\\n with ddpctl")
+    EXPECT_EQ(reply.ended().sentence(), "stopped: ddpctl stop by bob@login2\\n")
         << "nobody can begin a line of our log";
     EXPECT_FALSE(read->Read(&reply));
     EXPECT_TRUE(read->Finish().ok());

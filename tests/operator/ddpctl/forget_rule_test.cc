@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "rendezvous/model/operator_stop.h"
+#include "rendezvous/model/stop_sentences.h"
 #include "tests/operator/ddpctl/examples.h"
 
 namespace ddprun::launcher {
@@ -77,10 +77,13 @@ TEST(Forget, TakesWhatAnOperatorHasStopped) {
         ending.requeue = requeue;
         return plan_forgetting({job}, {{"stopped"}, {}, false}, kToday)->at(0).left;
     };
-    EXPECT_EQ(left_of(rendezvous::operators_stop("alice@login1"), false), "");
-    EXPECT_EQ(left_of(rendezvous::operators_stop("alice", ", after the snapshot of step 4"), false),
-              "");
-    EXPECT_NE(left_of(rendezvous::operators_stop("alice@login1"), true), "") << "it goes on";
+    const auto with_ddpctl = [](const std::string& after) {
+        return rendezvous::stopped(rendezvous::operators_stop("alice@login1", after));
+    };
+    EXPECT_EQ(left_of(with_ddpctl(""), false), "");
+    EXPECT_EQ(left_of(with_ddpctl(", after the snapshot of step 4"), false), "");
+    EXPECT_NE(left_of(with_ddpctl(""), true), "") << "it goes on";
+    EXPECT_EQ(left_of("stopped by alice@login1 with ddpctl", false), "") << "an older ledger";
     EXPECT_NE(left_of("stopped: SIGTERM on node n1", false), "");
 }
 

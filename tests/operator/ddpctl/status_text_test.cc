@@ -80,9 +80,9 @@ TEST(TopText, FitsIntoThePage) {
 // A stop is under way; what runs in 12 s from now is killed.
 TEST(StatusText, SaysHowLongAStopGivesTheWorkers) {
     control::StatusReply job = running();
-    job.set_stopping("stopped by alice@login1 with ddpctl");
+    job.set_stopping("ddpctl stop by alice@login1");
     job.set_kills(kNow + 12 * kSecond);
-    EXPECT_THAT(status_text(job), HasSubstr("stopping    stopped by alice@login1 with ddpctl; what "
+    EXPECT_THAT(status_text(job), HasSubstr("stopping    ddpctl stop by alice@login1; what "
                                             "still runs is killed in 12 s\n"));
 }
 

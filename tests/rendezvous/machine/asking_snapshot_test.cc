@@ -77,8 +77,7 @@ TEST(AskingSnapshot, AJobThatEndsWritesItsLastOneAnyway) {
     s.both_run();
     s.step(2, asks(StopJob{}));
     EXPECT_THAT(s.step(3, asks(AskSnapshot{})),
-                ElementsAre("answer: refused: the job is ending: stopped by alice@login1 with "
-                            "ddpctl"));
+                ElementsAre("answer: refused: the job is ending: ddpctl stop by alice@login1"));
 }
 
 TEST(StopAfterSnapshot, BeginsWhenANewerSnapshotIsReported) {
@@ -95,8 +94,7 @@ TEST(StopAfterSnapshot, BeginsWhenANewerSnapshotIsReported) {
     EXPECT_THAT(s.step(2.5, asks(kAfterSnapshot)), ElementsAre(HasSubstr("answer: already")));
     EXPECT_THAT(s.snapshots(3, 2, 10), Not(kStop)) << "that one is not newer";
     EXPECT_THAT(s.snapshots(4, 1, 20), kStop);
-    EXPECT_EQ(s.status(4).stopping,
-              "stopped by alice@login1 with ddpctl, after the snapshot of step 20");
+    EXPECT_EQ(s.status(4).stopping, "ddpctl stop by alice@login1, after the snapshot of step 20");
     EXPECT_THAT(s.step(5, asks(kAfterSnapshot)), ElementsAre(HasSubstr("answer: already")));
 }
 
@@ -108,7 +106,7 @@ TEST(StopAfterSnapshot, JoinsARequestThatIsOpen) {
     EXPECT_THAT(s.step(3, asks(kAfterSnapshot, "bob@login2")), Contains(kWanted))
         << "a request of another number would be another snapshot";
     EXPECT_THAT(s.snapshots(4, 1, 20), kStop);
-    EXPECT_THAT(s.status(4).stopping, HasSubstr("stopped by bob@login2"));
+    EXPECT_THAT(s.status(4).stopping, HasSubstr("ddpctl stop by bob@login2"));
 }
 
 TEST(StopAfterSnapshot, APlainStopDoesNotWait) {
@@ -117,7 +115,7 @@ TEST(StopAfterSnapshot, APlainStopDoesNotWait) {
     s.step(2, asks(kAfterSnapshot));
     EXPECT_THAT(s.step(3, asks(StopJob{})), AllOf(kStop, Contains(HasSubstr("answer: done"))));
     EXPECT_EQ(s.status(3).snapshot_asked, "");
-    EXPECT_EQ(s.status(3).stopping, "stopped by alice@login1 with ddpctl");
+    EXPECT_EQ(s.status(3).stopping, "ddpctl stop by alice@login1");
     EXPECT_THAT(s.snapshots(4, 1, 20), Not(kStop)) << "once";
 }
 

@@ -333,7 +333,7 @@ TEST(Machine, PlannedStopKeepsTheLease) {
     Script s(limits(2, 2));
     s.both_run();
     EXPECT_THAT(s.come(2, 1, StopAsked{15, "signal 15"}),
-                ElementsAre("note: stopped: signal 15 on node a", "1: Stop by signal 15",
+                ElementsAre("note: stopping: signal 15 on node a", "1: Stop by signal 15",
                             "2: Stop by signal 15"));
     EXPECT_THAT(s.come(2, 2, StopAsked{2, "signal 2"}), IsEmpty()) << "the first one counts";
     s.beat(3, 1);

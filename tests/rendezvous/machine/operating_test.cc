@@ -86,8 +86,8 @@ TEST(Operating, AStopSaysHowLongTheWorkersHave) {
     EXPECT_THAT(s.step(2, asked(StopJob{})),
                 Contains(HasSubstr("its workers have 30.0 s to write a snapshot")));
     EXPECT_THAT(s.step(4, asked(StopJob{})),
-                ElementsAre(HasSubstr("already: the job is ending already: stopped by alice@login1 "
-                                      "with ddpctl; what still runs is killed in 28.0 s")));
+                ElementsAre(HasSubstr("already: the job is ending already: ddpctl stop by "
+                                      "alice@login1; what still runs is killed in 28.0 s")));
     EXPECT_EQ(s.status(4).kills, at(32).time_since_epoch());
     Script limited(config);
     limited.both_run();
@@ -118,7 +118,7 @@ TEST(Operating, AStopReachesAllNodesAndStandsInTheEnd) {
     EXPECT_THAT(s.step(2, asked(StopJob{})),
                 AllOf(Contains("1: Stop by signal 15"), Contains("2: Stop by signal 15"),
                       Contains(HasSubstr("answer: done"))));
-    EXPECT_EQ(s.status(2).stopping, "stopped by alice@login1 with ddpctl");
+    EXPECT_EQ(s.status(2).stopping, "ddpctl stop by alice@login1");
     EXPECT_THAT(s.step(2.1, asked(StopJob{})), ElementsAre(HasSubstr("answer: already")));
     EXPECT_THAT(s.step(2.1, asked(kRestart0)), ElementsAre(HasSubstr("answer: refused")))
         << "a restart would take the workers' time for a snapshot";
@@ -126,7 +126,7 @@ TEST(Operating, AStopReachesAllNodesAndStandsInTheEnd) {
     s.completes(3, 2, 0);
     s.vows(3.1, 1, 0);
     EXPECT_THAT(s.vows(3.1, 2, 0),
-                Contains("create 1: end 143, stopped by alice@login1 with ddpctl"));
+                Contains("create 1: end 143, stopped: ddpctl stop by alice@login1"));
 }
 
 // Whoever stops the job by hand wants it to end.
@@ -142,7 +142,7 @@ TEST(Operating, AStopWorksWhileNodesAreMissing) {
     Script s(limits(2, 2));
     s.join(0, 1, node("a"));
     EXPECT_THAT(s.step(1, asked(StopJob{})),
-                Contains("create 0: end 143, stopped by alice@login1 with ddpctl"));
+                Contains("create 0: end 143, stopped: ddpctl stop by alice@login1"));
 }
 
 TEST(Operating, ADrainedNodeLosesItsPlaceForTheRestOfTheJob) {
