@@ -14,6 +14,9 @@ struct Pulse {
     // It runs, or would if it got a processor. On a loaded host it may be all that a process does
     // for seconds.
     bool runnable = false;
+    // A terminal or Slurm has told it to stop and not yet to continue (SIGTSTP). Slurm does so 2 s
+    // before it stops all processes of a job, the keeper too.
+    bool told_to_stop = false;
 };
 
 // The default Pulse if the process has gone. Where /proc is not ours, `runnable` stays false.
@@ -21,7 +24,7 @@ Pulse pulse_of(int pid);
 
 // The process has done something between these looks, or would have.
 constexpr bool is_slow(const Pulse& before, const Pulse& now) {
-    return now.runnable || now.cpu_time > before.cpu_time;
+    return now.runnable || now.told_to_stop || now.cpu_time > before.cpu_time;
 }
 
 // A process that is slow without an answer for so long counts as frozen: one that spins does its

@@ -352,7 +352,9 @@ void Process::go_on_killing() {
 // The clock decides, not the timer: the deadline may have moved since the timer fired.
 void Process::on_timer(Time now) {
     if (!timer_.fired()) return;
-    const Deadline::Due due = deadline_.look(now, pulse_of(signals_.agent()));
+    Pulse agent = pulse_of(signals_.agent());
+    agent.told_to_stop = signals_.told_to_stop();
+    const Deadline::Due due = deadline_.look(now, agent);
     if (due.passed) {
         tell_expired_ = true;
         // This goes out at once and not after the killing: a process that hangs in the kernel may

@@ -87,6 +87,11 @@ void SignalsForAgent::read(const std::function<void(int signal)>& meant) const {
         if (meant_for_agent(signals[i])) meant(static_cast<int>(signals[i].ssi_signo));
 }
 
+bool SignalsForAgent::told_to_stop() {
+    sigset_t pending;
+    return ::sigpending(&pending) == 0 && ::sigismember(&pending, SIGTSTP) == 1;
+}
+
 // The pidfd makes sure that the signal reaches ddprun and no later process with the same pid.
 // Without pidfds, the pid is safe only while ddprun is still our parent.
 void SignalsForAgent::send(int number) const {

@@ -40,6 +40,8 @@ class SignalsForAgent {
     // To ddprun itself.
     void send(int number) const;
     void agent_is_gone() { agent_ = 0; }
+    // SIGTSTP came to this process too, which blocks it, and no SIGCONT since: that takes it back.
+    static bool told_to_stop();
 
   private:
     pid_t agent_;

@@ -135,6 +135,17 @@ TEST(KeeperDeadline, ASlowAgentIsNotFrozen) {
     EXPECT_EQ(due(deadline, 8, Pulse{seconds{9}}), "ddprun");
 }
 
+// Slurm stops ddprun 2 s before it stops the keeper.
+TEST(KeeperDeadline, AnAgentThatWasToldToStopIsNotFrozen) {
+    Deadline deadline;
+    deadline.set(at(5), kLease);
+    const Pulse suspended{{}, false, true};
+    EXPECT_EQ(due(deadline, 5, suspended), "workers") << "whatever the reason";
+    EXPECT_EQ(due(deadline, 6, suspended), "");
+    EXPECT_EQ(due(deadline, 3600, {}), "") << "the keeper stood still, too";
+    EXPECT_EQ(due(deadline, 3601, {}), "ddprun") << "it was resumed and does not answer";
+}
+
 // One that spins and never answers is of no use.
 TEST(KeeperDeadline, AnAgentIsNotSlowForEver) {
     Deadline deadline;
