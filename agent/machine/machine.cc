@@ -168,6 +168,7 @@ void MachineState::on_assigned(Time now, const rendezvous::Assigned& assigned) {
     if (assigned.entry < lease.seen() || running || ending || g <= lease.floor()) return;
     const auto deadline = lease.granted_until(assigned.beat, assigned.remaining);
     lease.see(assigned.entry);
+    stood_still = {};
     if (!deadline || now >= *deadline || !keeper_alive) {
         lease.raise_floor(g);  // never to be run here
         note(Note::Level::warn,
@@ -295,16 +296,28 @@ void MachineState::leave(Time now, Ending with) {
 // The lease has passed. The keeper kills at this moment too; whichever is first, no worker runs on.
 void MachineState::expire(Time now) {
     if (!running || now < deadline() || running->sweep.is_under_way()) return;
-    note(Note::Level::warn,
-         "the lease of generation " + std::to_string(running->place.generation.value) +
-             " expired without an answer from the rendezvous; killing its workers");
+    const std::string generation = "generation " + std::to_string(running->place.generation.value);
+    // Nothing has changed since the last step: how late is this one?
+    const Duration late = now - next_deadline();
+    stood_still = late > share(lease.lease(), rendezvous::kStall) ? late : Duration{};
+    const bool stood = stood_still > Duration{};
+    if (stood)
+        note(Note::Level::warn, "this node stood still for " + to_text(stood_still) +
+                                    " and the lease of " + generation +
+                                    " expired meanwhile; killing its workers");
+    else
+        note(Note::Level::warn,
+             "the lease of " + generation +
+                 " expired without an answer from the rendezvous; killing its workers");
     if (!running->stopping_since)
         running->stopping_since = deadline();  // who ends after it ends because of it
     // After an expired lease this node is no member any more, so it must not wait for the others.
     running->planned_stop = false;
     // A leader whose host is lost is named by nobody else.
     std::string why = "the lease has expired on node " + config.node.name;
-    if (!holder.name.empty() && holder != config.node && facts.led() > kLongAgo)
+    if (stood)
+        why += ", which stood still for " + to_text(stood_still);
+    else if (!holder.name.empty() && holder != config.node && facts.led() > kLongAgo)
         why += "; its leader, node " + holder.name + ", was last heard " +
                to_text(std::max(Duration{}, deadline() - facts.led())) + " before";
     facts.interrupt({{}, why, false}, deadline());
@@ -351,6 +364,7 @@ rendezvous::Beat MachineState::next_beat(Time now) {
     rendezvous::Beat beat = lease.beat(now);
     tell_at = kNever;
     beat.marks = marks(now);
+    beat.stood_still = stood_still;
     if (running) {
         beat.reach = facts.reach();
         beat.snapshot = facts.snapshot();

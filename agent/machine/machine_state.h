@@ -71,6 +71,7 @@ struct MachineState {
     rendezvous::GenerationFacts facts;  // of what runs here, or else of the newest it has heard of
     rendezvous::NodeId holder;          // the leader that holds, or held, that generation
     Past past;
+    Duration stood_still{};  // this process, until the lease of what ran here last had passed
     BegunAgain begun_again;
     std::optional<rendezvous::Ending>
         ending;             // the node leaves with this once its workers are gone

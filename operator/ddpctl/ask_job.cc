@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/command_line/plain_values.h"
+#include "base/loop/child_program.h"
 #include "base/system/boot_clock.h"
 #include "base/system/random_bytes.h"
 #include "operator/ddpctl/recorded_status.h"
@@ -26,6 +27,7 @@ constexpr Duration kOneCall = std::chrono::seconds{10};
 // A job that is found by its ledger may record its end, or a next leader may begin to listen, just
 // now. At an address that the user has given, a refusal is the answer.
 constexpr Duration kNobodyListens = std::chrono::seconds{2};
+constexpr Duration kSlurmAnswers = std::chrono::seconds{5};
 constexpr Duration kTellOfWaiting = std::chrono::seconds{2};
 
 // The name service needs shared libraries, which a static program does not have.
@@ -193,8 +195,11 @@ Result<AskedJob::Connection> AskedJob::connect_to(const rendezvous::CallTarget& 
 namespace {
 
 // What to do where nobody answers at all.
-Error with_advice(const Error& why) {
-    if (why.code() != ErrorCode::unavailable && why.code() != ErrorCode::closed) return why;
+Error with_advice(const Error& why, bool suspended) {
+    if (suspended)
+        return {why.code(),
+                "the job is suspended: Slurm has stopped its processes, and none "
+                "answers until it is resumed (scontrol resume)"};
     return {why.code(),
             why.sentence() +
                 ": its ddprun has ended without recording it, or cannot be reached from "
@@ -202,6 +207,15 @@ Error with_advice(const Error& why) {
 }
 
 }  // namespace
+
+// Then Slurm has stopped all its processes, and none of them can answer.
+bool AskedJob::is_suspended() {
+    if (suspended_) return *suspended_;
+    const auto listed =
+        run_program_now({"squeue", "-h", "--me", "-t", "SUSPENDED", "-o", "%A"}, kSlurmAnswers);
+    suspended_ = listed && listed->code == 0 && is_among(job_, listed->output);
+    return *suspended_;
+}
 
 Result<> AskedJob::connect_once(Duration limit) {
     if (const auto looked = look_again(); !looked) return looked.error();
@@ -212,7 +226,12 @@ Result<> AskedJob::connect_once(Duration limit) {
                      "--identity=none, or could not listen; stop it with scancel, or with SIGTERM "
                      "to its ddprun");
     auto connection = rendezvous::OperatorConnection::open(target(nodes), limit);
-    if (!connection) return with_advice(connection.error());
+    if (!connection) {
+        const ErrorCode code = connection.error().code();
+        const bool nobody = code == ErrorCode::unavailable || code == ErrorCode::closed;
+        if (!nobody) return connection.error();
+        return with_advice(connection.error(), is_suspended());
+    }
     connection_ = std::move(*connection);
     return {};
 }

@@ -64,6 +64,7 @@ class AskedJob {
     void tell_waiting(const Error& why, Time begun, Time until);
     rendezvous::OperatorConnection::Target target(std::vector<rendezvous::CallTarget> nodes) const;
     Result<> connect_once(Duration limit);
+    bool is_suspended();
 
     SecretText secret_;
     std::string by_;
@@ -71,6 +72,7 @@ class AskedJob {
     std::unique_ptr<rendezvous::OperatorConnection> connection_;
     bool has_answered_ = false;         // a leader, to this object
     bool has_told_of_waiting_ = false;  // since the last answer
+    std::optional<bool> suspended_;     // what Slurm has said when nobody answered
 };
 
 // The job and step of Slurm in which this program runs.

@@ -69,6 +69,16 @@ const char* to_string(JobState state) {
     return kNames[static_cast<std::size_t>(state)];
 }
 
+bool is_among(const FoundJob& job, std::string_view ids) {
+    const std::string name = "." + job.name;  // "lab.8812.0" or "8812.0"
+    while (!ids.empty()) {
+        const std::string id(ids.substr(0, ids.find('\n')));
+        if (!id.empty() && name.find("." + id + ".") != std::string::npos) return true;
+        ids.remove_prefix(std::min(ids.size(), id.size() + 1));
+    }
+    return false;
+}
+
 bool is_set_aside(const FoundJob& job) {
     return job.mark != 0 && job.name.ends_with("-" + hexadecimal(job.mark));
 }

@@ -33,6 +33,9 @@ struct FoundJob {
     bool is_in_folder() const { return has_ledger() && etcd.empty(); }
 };
 
+// Whether the job is in the output of `squeue -h --me -t SUSPENDED -o %A`: ids, one in each line.
+bool is_among(const FoundJob& job, std::string_view ids);
+
 // What a folder can prove of a job.
 enum class JobState {
     succeeded,

@@ -101,6 +101,13 @@ void MachineState::expire(Time now) {
     // it.
     const auto [node, at] = held()->lease.slowest();
     record.ended(at, now);
+    // What the members have sent meanwhile was not read, so no silence is known (rule 28).
+    if (const Duration still = now - due; still > share(lease(), kStall))
+        return interrupt(now,
+                         {{},
+                          "the leader, node " + active.self.node.name + ", stood still for " +
+                              to_text(still) + " (lease " + to_text(lease()) + ")"},
+                         Note::Level::warn);
     interrupt(now,
               {node.name,
                "node " + node.name + " has confirmed nothing for " + to_text(now - at) +

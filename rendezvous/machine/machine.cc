@@ -39,6 +39,7 @@ Machine& Machine::operator=(Machine&&) noexcept = default;
 
 Effects Machine::step(Time now, const Event& event) {
     MachineState& s = *state_;
+    s.due = s.out.wake();
     s.out.begin();
     if (s.phase == Phase::dormant) {
         s.while_dormant(now, event);

@@ -113,6 +113,7 @@ struct MachineState {
     std::optional<LedgerEntry> unverified;
     JobEnd end;
     Output out;
+    Time due = kNever;  // when this step was to come at the latest, as the one before it has said
 
     // node_messages.cc: connections and the messages of nodes
     void came(Time now, const Came& event);
@@ -213,6 +214,7 @@ struct MachineState {
     void propose_generation(Time now, const std::vector<Candidate>& here);
     int most_nodes() const;
     Blame blame() const;
+    std::string suspension() const;
 
     // job_end.cc: the end of the job
     bool is_refused(Time now);

@@ -137,7 +137,28 @@ void MachineState::propose(Time now, LedgerEntry entry) {
     ask_ledger(now, CreateEntry{std::move(entry)});
 }
 
+// All members of the newest generation stood still until its lease had passed: no node was lost
+// (PROTOCOL.md, rule 28). Empty: that is not known of all.
+std::string MachineState::suspension() const {
+    if (!any_generation() || begins_allocation() || facts.failure()) return {};
+    const std::vector<Member>& members = top()->assignment.members;
+    Duration still = Duration::max();
+    for (const Member& member : members) {
+        const NodeState* node = roster.find(member.node);
+        if (!node || node->beat.stood_still == Duration{}) return {};
+        if (node->beat.marks.generation != newest()) return {};  // it stood still before that one
+        still = std::min(still, node->beat.stood_still);
+    }
+    return "the job was suspended: " +
+           (members.size() == 1 ? "its node" : "all " + std::to_string(members.size()) + " nodes") +
+           " stood still for " + to_text(still);
+}
+
 void MachineState::propose_generation(Time now, const std::vector<Candidate>& here) {
+    if (const std::string suspended = suspension(); !suspended.empty()) {
+        record.next_because(suspended, RestartCause::suspended);
+        note(Note::Level::info, suspended);
+    }
     LedgerEntry entry;
     Assignment& a = entry.assignment;
     a.generation = Generation{newest().value + 1};

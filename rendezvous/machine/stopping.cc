@@ -101,7 +101,7 @@ void MachineState::begin_stop(Time now, StopAsked asked, const std::string& reas
 // where the log beside its own contains no such line.
 void MachineState::note_stop(const std::string& sentence) {
     const bool reported = holding() && held()->lease.has(active.self.node);
-    note(reported ? Note::Level::debug : Note::Level::info, sentence);
+    if (!reported) note(Note::Level::info, sentence);
 }
 
 // Why the job ends, while it does.

@@ -128,6 +128,8 @@ struct Beat {
     Pace pace = {};                      // of its workers, while they do not
     Duration saving{};  // what snapshots have taken from the training of one of its workers
     Usage usage = {};   // filled in by who sends it
+    // For how long this node had stood still when the lease of what ran here passed (rule 28).
+    Duration stood_still{};
     // All workers of `running` have exited 0, or stopped as a planned stop asked.
     bool complete = false;
     bool operator==(const Beat&) const = default;

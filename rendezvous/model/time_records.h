@@ -37,15 +37,16 @@ using RestartTimes = std::array<PhaseTime, kRestartPhases>;
 
 // Why a restart was made.
 enum class RestartCause : int {
-    worker,   // a worker failed
-    hang,     // a worker hung
-    node,     // a node was lost, or did not answer
-    planned,  // a larger world, or an operator
-    requeue,  // Slurm started the job again
+    worker,     // a worker failed
+    hang,       // a worker hung
+    node,       // a node was lost, or did not answer
+    planned,    // a larger world, or an operator
+    requeue,    // Slurm started the job again
+    suspended,  // all nodes stood still
 };
-inline constexpr std::size_t kRestartCauses = 5;
+inline constexpr std::size_t kRestartCauses = 6;
 inline constexpr std::array<const char*, kRestartCauses> kRestartCauseNames = {
-    "worker", "hang", "node", "planned", "requeue"};
+    "worker", "hang", "node", "planned", "requeue", "suspended"};
 
 // The sums over all restarts of a job so far.
 struct RestartTotals {

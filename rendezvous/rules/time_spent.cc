@@ -57,7 +57,7 @@ std::string percent_of(Duration part, Duration all) {
 
 // How causes are counted, in the order of RestartCause.
 constexpr std::array<const char*, kRestartCauses> kCauseWords = {
-    "failed worker", "hang", "lost node", "planned restart", "requeue"};
+    "failed worker", "hang", "lost node", "planned restart", "requeue", "suspension"};
 
 }  // namespace
 

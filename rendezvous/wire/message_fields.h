@@ -115,6 +115,7 @@ void each_field(auto& v, Is<Beat> auto& beat) {
     v(DDPRUN_FIELD(others_outside), beat.pace.others, Whole{0, 100});
     v(DDPRUN_FIELD(saving), beat.saving, kAnyPast);
     v(DDPRUN_FIELD(usage), beat.usage, Any{});
+    v(DDPRUN_FIELD(stood_still), beat.stood_still, kAnyPast);
 }
 
 // Mark and job are random numbers, so any value is valid.

@@ -136,6 +136,7 @@ inline Beat example_beat() {
         {0b010, Doing::sleeps, std::chrono::seconds{18}, {}, 0}};
     beat.saving = std::chrono::milliseconds{1500};
     beat.usage = {50'000'000, 4711, 1234567, 3};
+    beat.stood_still = std::chrono::milliseconds{14600};
     beat.complete = true;
     return beat;
 }

@@ -14,7 +14,7 @@ constexpr int kKinds = static_cast<int>(Fault::Kind::ledger_stalls_here) + 1;
 // process_replaced apart.
 bool needs_time(Fault::Kind kind) {
     return (kind >= Fault::Kind::host_paused && kind <= Fault::Kind::ledger_stalls_here) ||
-           kind == Fault::Kind::process_replaced;
+           kind == Fault::Kind::process_replaced || kind == Fault::Kind::job_suspended;
 }
 
 }  // namespace
@@ -29,6 +29,8 @@ const char* to_string(Fault::Kind kind) {
             return "keeper_dies";
         case Fault::Kind::warm_start_differs:
             return "warm_start_differs";
+        case Fault::Kind::job_suspended:
+            return "job_suspended";
         case Fault::Kind::keeper_freezes:
             return "keeper_freezes";
         case Fault::Kind::stop_asked:

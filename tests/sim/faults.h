@@ -47,6 +47,7 @@ struct Fault {
         operator_asks_snapshot,  // of the generation that runs
         operator_stops_later,    // after a snapshot
         warm_start_differs,      // one of the node's workers finds that it is not like a cold one
+        job_suspended,           // all hosts stand still; each goes on up to 0.1 leases later
     };
     Kind kind = Kind::worker_fails;
     Time at{};

@@ -99,8 +99,9 @@ struct Host {
     bool up = true;
     Time paused_until{};
     Time resumed_at = kLongAgo;
-    bool resumed_stale = false;  // its deadline had passed during the pause
-    Process* process = nullptr;  // the newest ddprun; null before the first
+    Time stood_until = kLongAgo;  // it or its ddprun, for the last time
+    bool resumed_stale = false;   // its deadline had passed during the pause
+    Process* process = nullptr;   // the newest ddprun; null before the first
     std::vector<Worker> workers;
     Time disturbed_until =
         kLongAgo;  // by a pause, a freeze, a cut connection; for the judgement at the end

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "rendezvous/rules/time_spent.h"
 #include "tests/sim/describe.h"
@@ -121,6 +122,7 @@ void Invariants::appended(const LedgerEntry& entry) {
         before = std::max(before, earlier.assignment.restarts);
     }
     if (!entry.makes_generation()) return repeats(entry);
+    check_suspension(entry);
     // What an older allocation has done under this number, before it was recorded, counts no more.
     if (entry.requeue > 0) {
         failures_.erase(assignment.generation);
@@ -296,6 +298,19 @@ void Invariants::check_time_spent(const LedgerEntry& entry) {
     };
     if (!world_.has_run(before.assignment.generation) && trained(entry) > trained(before))
         world_.violation("a generation that nobody has run has trained");
+}
+
+// "Suspended" is said only if each member of the generation before has stood still since it began.
+void Invariants::check_suspension(const LedgerEntry& entry) {
+    const Time began = std::exchange(generation_at_, world_.now());
+    const auto members = std::exchange(members_, entry.assignment.members);
+    if (!entry.assignment.cause.starts_with("the job was suspended")) return;
+    for (const rendezvous::Member& member : members)
+        if (std::ranges::none_of(world_.hosts(), [&](const Host& host) {
+                return host.name == member.node.name && host.stood_until > began;
+            }))
+            world_.violation(member.node.name + " has not stood still before " +
+                             name(entry.assignment.generation));
 }
 
 // A blamed node was the first cause twice within five generations, and it stays blamed for the rest

@@ -71,6 +71,7 @@ class Invariants {
     void check_times(const rendezvous::LedgerEntry& entry);
     void check_time_spent(const rendezvous::LedgerEntry& entry);
     void check_blame(const rendezvous::LedgerEntry& entry);
+    void check_suspension(const rendezvous::LedgerEntry& entry);
     void check_limits(const rendezvous::LedgerEntry& entry);
     void check_promise(const Process& leader, const rendezvous::LedgerEntry& entry);
     void check_places(const rendezvous::Assignment& assignment, const rendezvous::Limits& limits);
@@ -103,6 +104,9 @@ class Invariants {
     std::set<int> requeued_;         // restart counts of the allocations that were
     Time lenient_until_ = kLongAgo;  // see clock_goes_on()
     Time ended_at_ = kNever;         // when the end was recorded
+    // The newest generation: its members, and when it was recorded.
+    std::vector<rendezvous::Member> members_;
+    Time generation_at_ = kLongAgo;
 };
 
 }  // namespace ddprun::sim

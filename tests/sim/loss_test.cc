@@ -40,6 +40,69 @@ TEST(Sim, ALongerStallIsMostlyHarmless) {
     EXPECT_GT(harmless, 107);  // of 200: 128, and 86 without it
 }
 
+// `scontrol suspend`: all hosts stand still for longer than the lease, and go on one after another.
+// The deadline has passed, so all workers are killed. But no node was lost: none is blamed, no
+// restart is used up, and the next generation has all nodes, at once.
+TEST(Sim, ASuspendedJobBlamesNobody) {
+    for (const Duration lasts : {1500ms, 10000ms})
+        for_seeds(
+            [=](auto seed) {
+                WorldConfig config = calm(4, seed);
+                config.limits.max_restarts = 0;
+                config.limits.min_nodes = 2;
+                config.faults = {fault(Fault::Kind::job_suspended, 1s, 0, lasts)};
+                return config;
+            },
+            [](const World& world) {
+                const auto made = generations(world);
+                ASSERT_EQ(made.size(), 2u);
+                EXPECT_TRUE(made[1].assignment.cause.starts_with(
+                    "the job was suspended: all 4 nodes stood still for "))
+                    << made[1].assignment.cause;
+                EXPECT_EQ(made[1].assignment.members.size(), 4u);
+                EXPECT_TRUE(made[1].blame.causes.empty());
+                EXPECT_EQ(made[1].assignment.restarts, 0);
+                expect_all_exit(world, Verdict::succeeded, 0);
+            });
+}
+
+// The same with a rendezvous outside of the job, which goes on meanwhile and hears nobody.
+TEST(Sim, ASuspendedJobBlamesNobodyWhenItsLeaderWentOn) {
+    for_seeds(
+        [](auto seed) {
+            WorldConfig config = calm(4, seed);
+            config.outside = 1;
+            config.limits.max_restarts = 0;
+            config.limits.blame = true;
+            config.faults = {fault(Fault::Kind::job_suspended, 1s, 0, 1500ms)};
+            return config;
+        },
+        [](const World& world) {
+            const auto made = generations(world);
+            ASSERT_EQ(made.size(), 2u);
+            EXPECT_TRUE(made[1].assignment.cause.starts_with("the job was suspended: "))
+                << made[1].assignment.cause;
+            EXPECT_TRUE(made[1].blame.causes.empty());
+            expect_all_exit(world, Verdict::succeeded, 0);
+        });
+}
+
+// One host alone stands still for so long, the leader's or another one: that is a loss.
+TEST(Sim, OneNodeThatStoodStillIsNoSuspension) {
+    for (const int host : {0, 2})
+        for_seeds(
+            [=](auto seed) {
+                WorldConfig config = calm(4, seed);
+                config.faults = {fault(Fault::Kind::host_paused, 1s, host, 1500ms)};
+                return config;
+            },
+            [](const World& world) {
+                for (const LedgerEntry& each : generations(world))
+                    EXPECT_FALSE(each.assignment.cause.starts_with("the job was suspended"))
+                        << each.assignment.cause;
+            });
+}
+
 // One hour at the default times, without luck: 5 % of all packets are lost, and each ddprun waits
 // for a processor up to a second, again and again; once a minute all of them at once. The job must
 // stay in its first generation. A false loss costs a user a restart of all workers.

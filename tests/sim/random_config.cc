@@ -58,6 +58,11 @@ void add_operators(WorldConfig& config, Duration horizon) {
     Random wishes(config.seed + 8'000'000);
     for (const Fault& each : plan_wishes(wishes, config.hosts, horizon))
         config.faults.push_back(each);
+    Random suspended(config.seed + 10'000'000);
+    if (suspended.chance(0.1))
+        config.faults.push_back({Fault::Kind::job_suspended,
+                                 Time{suspended.span(horizon / 50, horizon)}, 0,
+                                 share(config.limits.times.lease, suspended.real(0.3, 4.0))});
 }
 
 // Drawn like these. Under Slurm SIGTERM goes to all nodes.

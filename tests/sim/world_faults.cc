@@ -230,6 +230,11 @@ void World::apply(const Fault& fault) {
         case Fault::Kind::host_paused:
             stall(host, host.paused_until, fault.lasts);
             break;
+        case Fault::Kind::job_suspended:
+            for (Host& each : hosts_)
+                if (each.up && !each.outside)
+                    stall(each, each.paused_until, fault.lasts + lease(random_.real(0, 0.1)));
+            break;
         case Fault::Kind::host_suspended:
             suspend(host, fault.lasts);
             break;
@@ -319,6 +324,7 @@ void World::operate(rendezvous::OperatorAction action, Duration again_after) {
 void World::stall(Host& host, Time& until, Duration lasts) {
     const bool pauses = &until == &host.paused_until;
     until = std::max(until, now() + lasts);
+    host.stood_until = std::max(host.stood_until, until);
     host.disturbed_until = std::max(host.disturbed_until, until);
     // A worker on this host may make no progress for so long, and that may look like a hang.
     for (const Worker& worker : host.workers) invariants_.stood_still(worker.generation);

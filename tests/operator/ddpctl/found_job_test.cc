@@ -26,6 +26,13 @@ TEST(FoundJob, StateIsWhatTheFolderProves) {
     EXPECT_EQ(state_of(unreadable_job("a")), JobState::unreadable);
 }
 
+TEST(FoundJob, IsAmongTheSuspendedJobsOfSlurm) {
+    EXPECT_TRUE(is_among(running_job("lab.8812.0"), "12\n8812\n"));
+    EXPECT_TRUE(is_among(running_job("8812.0"), "8812"));
+    EXPECT_FALSE(is_among(running_job("lab.88120.0"), "8812\n0\n"));
+    EXPECT_FALSE(is_among(running_job("lab.8812.0"), "\n"));
+}
+
 TEST(FoundJob, OnlyItsOwnMarkSetsItAside) {
     EXPECT_TRUE(is_set_aside(running_job("lab.1.0-finished-0000000000000abc")));
     EXPECT_FALSE(is_set_aside(running_job("lab.1.0-finished-0000000000000abd")));

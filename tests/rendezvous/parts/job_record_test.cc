@@ -80,7 +80,7 @@ TEST(JobRecord, CountsTimeAndCauses) {
     other.next_because("node a is lost");
     other.write(third, at(1073), &second, {}, GenerationFacts(Generation{1}));
     EXPECT_EQ(third.time.spent.lost, sec(20)) << "the job saves, and this generation has not";
-    EXPECT_THAT(third.restart.totals.causes, ElementsAre(1, 0, 1, 0, 0));
+    EXPECT_THAT(third.restart.totals.causes, ElementsAre(1, 0, 1, 0, 0, 0));
     LedgerEntry requeued = of_two_hosts(3);
     requeued.requeue = 1;
     other.write(requeued, at(1080), &third, {}, GenerationFacts(Generation{2}));

@@ -64,7 +64,7 @@ TEST(RestartTimes, PhasesFollowEachOtherAndAddUp) {
     EXPECT_EQ(record.times[3].node, "b");
     EXPECT_EQ(record.times[0].node, "");
     EXPECT_EQ(record.totals.restarts, 1);
-    EXPECT_THAT(record.totals.causes, ElementsAre(1, 0, 0, 0, 0));
+    EXPECT_THAT(record.totals.causes, ElementsAre(1, 0, 0, 0, 0, 0));
     EXPECT_EQ(sum(record.totals), sec(1.5));
     EXPECT_EQ(record.totals.longest_phase, stopped);
     EXPECT_EQ(record.totals.longest_of, kSecond);
