@@ -325,12 +325,13 @@ void MachineState::on_examined(Time now, const WorkersExamined& event) {
     send(std::move(report));
 }
 
-// A worker has died, and the others wait for it: those that were asked to stop have called another
-// collective in their handler, or never came to it. Nothing of theirs can be saved. Processes that
-// are to write their functions get the time for it.
+// A worker or a whole node has died, and the others wait for it: those that were asked to stop have
+// called another collective in their handler, or never came to it. Nothing of theirs can be saved.
+// Processes that are to write their functions get the time for it.
 void MachineState::on_in_collectives(Time now, const WorkersInCollectives& event) {
+    const bool lost_node = facts.interrupted() && !facts.interrupted()->what.node.empty();
     if (!is_running(event.generation) || phase != Phase::stopping || !running->ladder ||
-        running->planned_stop || !facts.failure() || has_hung() ||
+        running->planned_stop || !(facts.failure() || lost_node) || has_hung() ||
         !running->ladder->waits_in_vain(now))
         return;
     note(Note::Level::info,

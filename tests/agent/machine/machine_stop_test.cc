@@ -39,6 +39,21 @@ TEST(AgentMachine, WorkersThatWaitForADeadOneAreKilledSooner) {
     EXPECT_THAT(but_beats(s.step(1.5, WorkersInCollectives{g0})), Contains("sweep 0"));
 }
 
+// The same where the generation has ended because a node is lost, but not where an operator has
+// ended it: then all are there, and may finish.
+TEST(AgentMachine, WorkersThatWaitForALostNodeAreKilledSooner) {
+    for (const bool lost : {true, false}) {
+        Script s;
+        s.run();
+        rendezvous::Facts facts{.generation = g0};
+        facts.interruption = rendezvous::Interruption{lost ? "n2" : "", "why it ended", lost};
+        s.ack(0.5, 0, 0, {}, facts);
+        EXPECT_THAT(but_beats(s.step(0.9, WorkersInCollectives{g0})), IsEmpty());
+        EXPECT_THAT(but_beats(s.step(1.6, WorkersInCollectives{g0})),
+                    lost ? testing::Matcher<Lines>(Contains("sweep 0")) : IsEmpty());
+    }
+}
+
 // In a stop that somebody has asked for nobody is dead: such a collective may end, and a snapshot
 // follow.
 TEST(AgentMachine, WorkersInACollectiveHaveTheWholeTimeOfAnAgreedStop) {
