@@ -19,13 +19,14 @@ begin() {
         --python "$python" "$@" "$script" "$steps"
     wait_until 180 trains || fail "the ranks do not train"
 }
-trains() { [[ $(grep -c 'has done 5 steps' "$work/job.out") == 2 ]] || ended "${pid[job]}"; }
+# Without labels the lines of two ranks may be one.
+trains() { [[ $(grep -o 'has done 5 steps' "$work/job.out" | wc -l) == 2 ]] || ended "${pid[job]}"; }
 ctl() {
     timeout 60 "$bin/ddpctl" "$@" --ledger="$(ls -td "$work"/ledger/*/ | head -n 1)" >"$work/ctl.out" 2>&1 ||
         fail "ddpctl $1: $(cat "$work/ctl.out")"
 }
 # The step from which the ranks train, which is the same.
-from() { sort -u "$work/job.out" | sed -n 's/^trains from step //p'; }
+from() { grep -oP 'trains from step \K[0-9]+' "$work/job.out" | sort -u; }
 # A stop has ended the job: its code, framework. The next start ends after as many more steps as given.
 goes_on() {
     local framework=$1 option=$2
