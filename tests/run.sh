@@ -92,15 +92,21 @@ sanitize() {
     return "$code"
 }
 
-# Libraries for training on top of that PyTorch (tests/e2e/warm_programs.sh).
+# Libraries for training on top of that PyTorch, as PyPI has them now, and those of November 2025
+# (tests/e2e/warm_programs.sh, framework_stop.sh, slurm_frameworks.sh).
 install_programs() {
-    local venv=build/programs-venv torch=$PWD/build/torch-venv
-    [[ -e $venv/complete ]] && return 0
+    install_on_torch programs-venv lightning transformers accelerate pytorch-ignite &&
+        install_on_torch programs-old-venv lightning==2.5.6 accelerate==1.11.0
+}
+install_on_torch() {
+    local venv=build/$1 torch=$PWD/build/torch-venv
+    # The mark has the list, so that a longer one is installed as well.
+    [[ $(cat "$venv/complete" 2>/dev/null) == "${*:2}" ]] && return 0
     rm -rf "$venv"
     /usr/bin/python3 -m venv "$venv" || return
     "$torch/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
         >"$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch.pth" || return
-    "$venv/bin/pip" install --quiet lightning transformers accelerate && touch "$venv/complete"
+    "$venv/bin/pip" install --quiet "${@:2}" && echo "${*:2}" >"$venv/complete"
 }
 
 # What looks at the Python wheel (tests/releases/packages.sh).

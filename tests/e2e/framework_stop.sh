@@ -2,9 +2,12 @@
 # Unmodified scripts of Lightning and of Hugging Face's Trainer obey a stop (--framework-stop=auto), and a loop of
 # Accelerate by the module `ddprun`: all ranks write a checkpoint after the same step and end, no line after the
 # training runs, and the next start goes on after that step. `ddpctl snapshot` and `stop --after-snapshot` reach them.
+#
+#   framework_stop.sh [VENV [FRAMEWORK...]]     a folder of build/: programs-venv has what PyPI has now,
+#                                               programs-old-venv what it had a year before
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun ddpctl
-python=$root/build/programs-venv/bin/python
+python=$root/build/${1:-programs-venv}/bin/python
 [[ -x $python ]] || skip "no $python; tests/run.sh --long makes it"
 export PYTHONWARNINGS=ignore TRANSFORMERS_VERBOSITY=error HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES=''
 export PYTHONDONTWRITEBYTECODE=1
@@ -43,7 +46,9 @@ goes_on() {
     rm -rf "${framework:?}"*
 }
 
-for framework in lightning transformers accelerate; do
+frameworks=("${@:2}")
+((${#frameworks[@]} > 0)) || frameworks=(lightning transformers accelerate)
+for framework in "${frameworks[@]}"; do
     option=--framework-stop=auto
     if [[ $framework == accelerate ]]; then option=--framework-stop=off; export PYTHONPATH=$work/module; fi
     say "$framework: SIGTERM, and the next start goes on"

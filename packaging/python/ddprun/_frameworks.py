@@ -16,10 +16,10 @@ from . import snapshot_path, snapshot_requested, stop_requested
 
 # Major and minor versions that were tried (tests/e2e/framework_stop.sh). Others may have other hooks.
 KNOWN = {
-    "lightning": {(2, 6)},
-    "pytorch_lightning": {(2, 6)},
+    "lightning": {(2, 5), (2, 6)},
+    "pytorch_lightning": {(2, 5), (2, 6)},
     "transformers": {(5, 24)},
-    "accelerate": {(1, 15)},
+    "accelerate": {(1, 11), (1, 15)},
 }
 
 
