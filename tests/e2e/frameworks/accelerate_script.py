@@ -7,6 +7,7 @@ import ddprun
 import torch
 from accelerate import Accelerator
 from ddprun.accelerate import newest_checkpoint, requests, save_state
+from steps import begin_step
 
 
 class Position:
@@ -30,6 +31,7 @@ print(f"trains from step {position.step}", flush=True)
 saved, stop, begin = -1, False, position.step
 while position.step < int(sys.argv[1]) and not stop:
     time.sleep(0.05)
+    begin_step(position.step + 1)
     accelerator.backward(model(torch.ones(4, 8)).square().mean())
     optimizer.step()
     optimizer.zero_grad()

@@ -7,6 +7,7 @@ import time
 import lightning
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
+from steps import begin_step
 
 
 class Net(lightning.LightningModule):
@@ -20,6 +21,7 @@ class Net(lightning.LightningModule):
 
     def training_step(self, batch, _):
         time.sleep(0.05)
+        begin_step(self.trainer.global_step + 1)
         if self.trainer.global_step == self.begin + 5:
             print("has done 5 steps", flush=True)
         return self.net(batch[0]).square().mean()
@@ -30,9 +32,11 @@ class Net(lightning.LightningModule):
 
 data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(4000, 8)), batch_size=8, num_workers=1)
 folder = {} if os.environ.get("DIRECTORY") == "no" else {"dirpath": "lightning"}
+local = int(os.environ["LOCAL_WORLD_SIZE"])
 trainer = lightning.Trainer(
-    accelerator="cpu", devices=2, strategy="ddp", max_steps=int(sys.argv[1]), logger=False, enable_progress_bar=False,
-    enable_model_summary=False, callbacks=[ModelCheckpoint(every_n_train_steps=1000, save_last=bool(folder), **folder)])
+    accelerator="cpu", devices=local, num_nodes=int(os.environ["WORLD_SIZE"]) // local, strategy="ddp",
+    max_steps=int(sys.argv[1]), logger=False, enable_progress_bar=False, enable_model_summary=False,
+    callbacks=[ModelCheckpoint(every_n_train_steps=1000, save_last=bool(folder), **folder)])
 trainer.fit(Net(), data, ckpt_path="last" if folder else None)
 if trainer.is_global_zero:
     torch.save({}, "lightning.final")
