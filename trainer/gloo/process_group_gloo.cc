@@ -19,24 +19,11 @@
 #include "base/system/no_pipe_signal.h"
 #include "trainer/gloo/gloo_mesh.h"
 #include "trainer/group/compared_calls.h"
+#include "trainer/group/other_groups.h"
 #include "trainer/group/queued_group.h"
 
 namespace ddprun::trainer {
 namespace {
-
-class GlooGroup;
-
-// The groups of this process.
-struct Groups {
-    std::mutex mutex;
-    std::vector<GlooGroup*> all;
-};
-
-// Never destroyed: a group may be a static object of the program, and ends after this.
-Groups& groups() {
-    static Groups* const only = new Groups;
-    return *only;
-}
 
 class GlooGroup final : public QueuedGroup {
   public:
@@ -44,11 +31,7 @@ class GlooGroup final : public QueuedGroup {
               std::unique_ptr<GlooMesh> mesh)
         : QueuedGroup(context, std::move(store), options), mesh_(std::move(mesh)) {
         if (!mesh_) return;
-        {
-            std::lock_guard lock(groups().mutex);
-            groups().all.push_back(this);
-        }
-        // Without that lock: the watcher takes it while it holds its own.
+        others_.emplace([this] { return long_call(); });
         mesh_->look_by([this](Store& own) { look_at_others(own); });
     }
 
@@ -56,10 +39,7 @@ class GlooGroup final : public QueuedGroup {
         stop();
         if (!mesh_) return;
         mesh_->look_by(nullptr);
-        {
-            std::lock_guard lock(groups().mutex);
-            std::erase(groups().all, this);
-        }
+        others_.reset();
         // No goodbye after a failure: the other ranks must take the end of this rank for a loss.
         if (!over()) mesh_->leave(store());
     }
@@ -140,7 +120,7 @@ class GlooGroup final : public QueuedGroup {
     // rank that waits for us in another call.
     void look_at_others(Store& own) {
         FailureStory story(own, rank(), size(), context().job_ranks);
-        tell_of_other_groups(story);
+        others_->tell(story);
         Operation mine;
         {
             std::lock_guard lock(waiting_mutex_);
@@ -159,25 +139,7 @@ class GlooGroup final : public QueuedGroup {
         mesh_->cut();
     }
 
-    // The ranks of this group may miss this rank, which waits for them in another group.
-    void tell_of_other_groups(FailureStory& story) {
-        std::string call;
-        {
-            std::lock_guard lock(groups().mutex);
-            for (GlooGroup* group : groups().all) {
-                if (group == this || !call.empty()) continue;
-                const auto other = group->long_call();
-                if (!other) return;
-                call = *other;
-            }
-        }
-        if (call == told_) return;
-        story.waits_elsewhere(call);
-        told_ = call;
-    }
-
-    // The call that was there when this group's watcher looked last; empty if there is none.
-    // Nothing when a call has failed: then the ranks want to read in which one this rank was.
+    // The call that was there when this group's watcher looked last; see OtherGroups.
     std::optional<std::string> long_call() {
         std::lock_guard lock(waiting_mutex_);
         if (failing_) return std::nullopt;
@@ -309,7 +271,7 @@ class GlooGroup final : public QueuedGroup {
     const Operation* waiting_ = nullptr;
     bool looked_ = false, failing_ = false;
     std::optional<Error> mismatch_;
-    std::string told_;  // the call of another group; the watcher's alone
+    std::optional<OtherGroups> others_;
     // begun_ is used by the caller's thread and by the group's thread.
     std::mutex begun_mutex_;
     std::vector<Begun*> begun_;

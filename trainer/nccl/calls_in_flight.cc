@@ -33,8 +33,10 @@ std::optional<Error> CallsInFlight::overdue(Time now) const {
                  "timed out after " + std::to_string(timeout_.count()) + " ms");
 }
 
+bool CallsInFlight::slow(Time now) const { return !calls_.empty() && now - since() >= kSlow; }
+
 bool CallsInFlight::look_at_others(Time now) {
-    if (calls_.empty() || now - std::max(since(), last_look_) < kSlow) return false;
+    if (!slow(now) || now - last_look_ < kSlow) return false;
     last_look_ = now;
     return true;
 }

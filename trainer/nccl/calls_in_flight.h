@@ -39,6 +39,9 @@ class CallsInFlight {
     // The error of a call that has taken too long.
     std::optional<Error> overdue(Time now) const;
 
+    // Whether the running call takes a second already.
+    bool slow(Time now) const;
+
     // Whether it is time to look what the other ranks wait for: a second after the oldest call
     // began, and each second from then on. True once each time.
     bool look_at_others(Time now);

@@ -41,7 +41,8 @@ NcclWatch::NcclWatch(Group group, std::unique_ptr<Store> store, Neighbours neigh
       teller_(teller),
       story_(*store_, group_.rank, group_.size, group_.job_ranks),
       wake_(std::move(wake)),
-      calls_(group_.timeout) {}
+      calls_(group_.timeout),
+      others_([this] { return long_call(); }) {}
 
 NcclWatch::~NcclWatch() {
     stopping_ = true;
@@ -161,12 +162,21 @@ std::optional<Error> NcclWatch::ask_the_store(Work::Time now) {
     if (now < ask_again_) return std::nullopt;
     ask_again_ = now + kAskTheStore;
     if (story_.elsewhere()) return Error(ErrorCode::closed, "another rank has failed");
+    others_.tell(story_);
     std::optional<Operation> slow;
     {
         std::lock_guard lock(mutex_);
         if (calls_.look_at_others(now)) slow = calls_.oldest()->operation;
     }
     return slow ? story_.other_call(*slow) : std::nullopt;
+}
+
+// For the other groups of this process.
+std::optional<std::string> NcclWatch::long_call() {
+    std::lock_guard lock(mutex_);
+    if (ending_) return std::nullopt;
+    if (!calls_.slow(Clock::now())) return std::string();
+    return describe(calls_.oldest()->operation) + " in " + group_.name();
 }
 
 // First the calls that are not over lose their events; then one more look tells which of them were

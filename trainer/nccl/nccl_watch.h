@@ -21,6 +21,7 @@
 #include "trainer/group/call_teller.h"
 #include "trainer/group/failure_story.h"
 #include "trainer/group/neighbours.h"
+#include "trainer/group/other_groups.h"
 #include "trainer/nccl/calls_in_flight.h"
 #include "trainer/nccl/flight.h"
 
@@ -35,6 +36,7 @@ class NcclWatch {
         std::function<std::optional<Error>()> nccl_error;
         std::function<void()> cut;               // aborts the communicator; does not wait
         std::function<void(const Error&)> over;  // gets the error that ends the group
+        std::function<std::string()> name;       // asked when it has calls
         JobRanks job_ranks = {};
     };
 
@@ -81,6 +83,7 @@ class NcclWatch {
     void end(const Failure& failure);
     FailureStory::Failure doom(const Failure& failure);
     void tell_oldest();
+    std::optional<std::string> long_call();
     bool may_stop();
 
     const Group group_;
@@ -97,6 +100,7 @@ class NcclWatch {
     std::optional<Failure> reported_;  // a launch that failed
     std::optional<Error> over_;
 
+    OtherGroups others_;
     // The thread's own.
     Work::Time ask_again_{};
     CallsInFlight::Ticket told_ticket_ = 0;

@@ -91,6 +91,7 @@ class NcclGroup final : public ProcessGroup {
                                  [this] { return comm_->async_error(); },
                                  [this] { cut_now(); },
                                  [this](const Error& error) { end_with(error); },
+                                 [this] { return group_name(); },
                                  context().job_ranks};
         auto watch =
             NcclWatch::start(std::move(watched), std::move(*own), std::move(*neighbours), teller());

@@ -283,6 +283,25 @@ TEST(NcclFailures, NamesTwoGroupsThatAreLaunchedInAnotherOrder) {
     EXPECT_EQ(ends, Ends({0, 0}));
 }
 
+// Without that check each rank waits in another group than the other one, until the time-out, which
+// says in which.
+TEST(NcclFailures, NamesTheOtherGroupInWhichARankWaits) {
+    auto ends = run_ranks(2, [](const Context& context) {
+        GpuRank me(context, seconds(6));
+        auto one = me.group->split(0).value(), two = me.group->split(0).value();
+        GpuFloats numbers(10);
+        if (!warm_up(*one, numbers.buffer()) || !warm_up(*two, numbers.buffer())) return 1;
+        if (!me.group->barrier()) return 2;
+        const bool first = context.is_first();
+        const auto done = (first ? one : two)->all_reduce(numbers.buffer());
+        return expects_error(done, first ? "rank 1 waits in all_reduce number 4 of 10 F32 (40 "
+                                           "bytes) in color 0 of split 2: all ranks must call"
+                                         : "rank 0 waits in all_reduce number 4 of 10 F32 (40 "
+                                           "bytes) in color 0 of split 1: all ranks must call");
+    });
+    EXPECT_EQ(ends, Ends({0, 0}));
+}
+
 // The same when both ranks launch at a time: each has the sentence, whichever comes second.
 TEST(NcclFailures, NamesTwoGroupsThatAreLaunchedInAnotherOrderAtATime) {
     auto ends = run_ranks(2, [](const Context& context) {
