@@ -14,8 +14,8 @@
 #include "examples/mlp.h"
 #include "trainer/optimizer/sharded_optimizer.h"
 #include "trainer/precision/master_weights.h"
-#include "trainer/snapshot/load_into.h"
-#include "trainer/snapshot/snapshot.h"
+#include "trainer/snapshot/folder/snapshot.h"
+#include "trainer/snapshot/load/load_into.h"
 #include "trainer/training/distributed_sampler.h"
 #include "trainer/training/metrics.h"
 

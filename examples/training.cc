@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "examples/train_state.h"
-#include "trainer/snapshot/load_slices.h"
+#include "trainer/snapshot/load/load_slices.h"
 #include "trainer/training/agreement.h"
 #include "trainer/training/schedule.h"
 #include "trainer/worker/or_throw.h"

@@ -22,7 +22,7 @@
 #include "trainer/optimizer/sharded_optimizer.h"
 #include "trainer/precision/gradient_scaler.h"
 #include "trainer/precision/master_weights.h"
-#include "trainer/snapshot/load_into.h"
+#include "trainer/snapshot/load/load_into.h"
 #include "trainer/training/data_loader.h"
 
 namespace example {

@@ -25,7 +25,7 @@
 #include "examples/option_table.h"
 #include "trainer/gradients/reduce_times.h"
 #include "trainer/group/process_group.h"
-#include "trainer/snapshot/snapshot_writer.h"
+#include "trainer/snapshot/save/snapshot_writer.h"
 #include "trainer/training/distributed_sampler.h"
 #include "trainer/training/metrics.h"
 #include "trainer/worker/progress.h"

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "examples/gpt/gpt_model.h"
-#include "trainer/snapshot/load_into.h"
+#include "trainer/snapshot/load/load_into.h"
 #include "trainer/training/distributed_sampler.h"
 
 namespace example::gpt {

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "trainer/snapshot/durable_file.h"
+#include "trainer/snapshot/format/durable_file.h"
 
 namespace example::gpt {
 

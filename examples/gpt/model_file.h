@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "examples/gpt/gpt_model.h"
-#include "trainer/snapshot/safetensors.h"
+#include "trainer/snapshot/format/safetensors.h"
 
 namespace example::gpt {
 

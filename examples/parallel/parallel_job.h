@@ -11,7 +11,7 @@
 
 #include "examples/parallel/grid.h"
 #include "examples/parallel/parallel_options.h"
-#include "trainer/snapshot/snapshot_writer.h"
+#include "trainer/snapshot/save/snapshot_writer.h"
 #include "trainer/tensors/tensor.h"
 #include "trainer/worker/progress.h"
 #include "trainer/worker/snapshot_request.h"

@@ -5,7 +5,7 @@
 
 #include "base/hexadecimal.h"
 #include "examples/random.h"
-#include "trainer/snapshot/durable_file.h"
+#include "trainer/snapshot/format/durable_file.h"
 
 namespace example {
 

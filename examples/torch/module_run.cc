@@ -10,7 +10,7 @@
 
 #include "examples/output_files.h"
 #include "trainer/gpu/gpu.h"
-#include "trainer/snapshot/durable_file.h"
+#include "trainer/snapshot/format/durable_file.h"
 #include "trainer/torch/torch_group.h"
 #include "trainer/training/agreement.h"
 #include "trainer/worker/error_file.h"

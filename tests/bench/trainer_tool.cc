@@ -30,9 +30,9 @@
 #include "trainer/backend/make_process_group.h"
 #include "trainer/gradients/gradient_reducer.h"
 #include "trainer/optimizer/sharded_optimizer.h"
-#include "trainer/snapshot/load_into.h"
-#include "trainer/snapshot/load_slices.h"
-#include "trainer/snapshot/snapshot_writer.h"
+#include "trainer/snapshot/load/load_into.h"
+#include "trainer/snapshot/load/load_slices.h"
+#include "trainer/snapshot/save/snapshot_writer.h"
 #include "trainer/training/agreement.h"
 
 using namespace ddprun::trainer;

@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "trainer/snapshot/snapshot.h"
+#include "trainer/snapshot/folder/snapshot.h"
 
 namespace ddprun::trainer::test {
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "trainer/snapshot/metadata.h"
+#include "trainer/snapshot/format/metadata.h"
 
 namespace ddprun::trainer {
 namespace {

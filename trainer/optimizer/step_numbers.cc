@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "trainer/checksum/checksum.h"
-#include "trainer/snapshot/metadata.h"
+#include "trainer/snapshot/format/metadata.h"
 
 namespace ddprun::trainer {
 namespace {

@@ -63,7 +63,7 @@ if(DDPRUN_MPI_FOUND)
   list(APPEND folders trainer/mpi)
 endif()
 list(JOIN folders "," rooms)
-set(sources examples/*.cc examples/*.h trainer/*/*.h base/*.h proto/*.h)
+set(sources examples/*.cc examples/*.h trainer/*/*.h trainer/*/*/*.h base/*.h proto/*.h)
 list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/)
 file(GLOB sources ${sources})
 add_custom_command(OUTPUT ${headers}/stamp

@@ -2,6 +2,9 @@
 # they include of other rooms, <ddprun/base/error.h>. ROOT: the repository. ROOMS: those of the trainer, with commas
 # between them. TO: the folder ddprun.
 #
+# A header of a room in a room, trainer/snapshot/save/snapshot_writer.h, has its shorter name, too:
+# <ddprun/trainer/snapshot/snapshot_writer.h>.
+#
 # Which headers: what the examples include, those of the rooms that need neither CUDA's, NCCL's, Gloo's, MPI's nor
 # libtorch's, and all of ours that they include.
 cmake_minimum_required(VERSION 3.25)
@@ -18,9 +21,7 @@ function(included result header)
 endfunction()
 
 # Nothing is written where nothing changes, so that users' programs are not compiled again.
-function(write_header header)
-  file(READ ${ROOT}/${header} text)
-  string(REGEX REPLACE "#include \"([^\"]*)\"" "#include \"ddprun/\\1\"" text "${text}")
+function(write_header header text)
   set(old "")
   if(EXISTS ${TO}/${header})
     file(READ ${TO}/${header} old)
@@ -67,7 +68,13 @@ while(open)
   list(POP_FRONT open header)
   if(NOT header IN_LIST public)
     list(APPEND public ${header})
-    write_header(${header})
+    file(READ ${ROOT}/${header} text)
+    string(REGEX REPLACE "#include \"([^\"]*)\"" "#include \"ddprun/\\1\"" text "${text}")
+    write_header(${header} "${text}")
+    if(header MATCHES "^(trainer/[^/]+)/[^/]+/([^/]+)$")
+      list(APPEND public ${CMAKE_MATCH_1}/${CMAKE_MATCH_2})
+      write_header(${CMAKE_MATCH_1}/${CMAKE_MATCH_2} "#pragma once\n#include \"ddprun/${header}\"\n")
+    endif()
     included(paths ${header})
     list(APPEND open ${paths})
   endif()

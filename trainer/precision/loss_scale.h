@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "base/error.h"
-#include "trainer/snapshot/metadata.h"
+#include "trainer/snapshot/format/metadata.h"
 
 namespace ddprun::trainer {
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/snapshot/safetensors.h"
+#include "trainer/snapshot/format/safetensors.h"
 
 namespace torch::nn {
 class Module;

@@ -14,7 +14,7 @@
 #include "tests/trainer/group_rank.h"
 #include "trainer/choice/backend_choice.h"
 #include "trainer/group/group_memory.h"
-#include "trainer/snapshot/snapshot_manifest.h"
+#include "trainer/snapshot/format/snapshot_manifest.h"
 
 namespace ddprun::trainer {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "tests/trainer/group_rank.h"
 #include "trainer/gradients/join.h"
-#include "trainer/snapshot/load_into.h"
-#include "trainer/snapshot/load_slices.h"
-#include "trainer/snapshot/snapshot_writer.h"
+#include "trainer/snapshot/load/load_into.h"
+#include "trainer/snapshot/load/load_slices.h"
+#include "trainer/snapshot/save/snapshot_writer.h"
 
 namespace ddprun::trainer {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "examples/parallel/samples.h"
 #include "trainer/backend/make_process_group.h"
-#include "trainer/snapshot/load_into.h"
+#include "trainer/snapshot/load/load_into.h"
 #include "trainer/tensors/slice_list.h"
 #include "trainer/worker/store.h"
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tests/trainer/ranks.h"
-#include "trainer/snapshot/load_into.h"
-#include "trainer/snapshot/snapshot_writer.h"
+#include "trainer/snapshot/load/load_into.h"
+#include "trainer/snapshot/save/snapshot_writer.h"
 
 namespace ddprun::trainer::test {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/snapshot/snapshot.h"
+#include "trainer/snapshot/folder/snapshot.h"
 
 namespace ddprun::trainer::test {
 

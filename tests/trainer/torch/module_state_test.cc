@@ -11,7 +11,7 @@
 
 #include <set>
 
-#include "trainer/snapshot/snapshot.h"
+#include "trainer/snapshot/folder/snapshot.h"
 
 namespace ddprun::trainer {
 namespace {
