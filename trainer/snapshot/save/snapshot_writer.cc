@@ -1,10 +1,8 @@
-// Copies tensors, writes them on a thread, and lets rank 0 decide whether a snapshot is complete.
+// Copies tensors and gives them to a thread, which makes a round of each save.
 #include "trainer/snapshot/save/snapshot_writer.h"
 
-#include <algorithm>
 #include <exception>
 #include <optional>
-#include <span>
 
 #include "trainer/group/guarded_store.h"
 #include "trainer/group/late_memory.h"
@@ -40,25 +38,6 @@ class TimeAdded {
     Clock::duration& sum_;
     const Clock::time_point begun_ = Clock::now();
 };
-
-// Empty if no rank has any.
-std::vector<Metadata> metadata_of(const std::vector<SaveAnswer>& answers) {
-    std::vector<Metadata> all;
-    bool empty = true;
-    for (const auto& answer : answers) {
-        all.push_back(answer.metadata);
-        empty = empty && answer.metadata.empty();
-    }
-    if (empty) all.clear();
-    return all;
-}
-
-// Where other ranks have some of this rank's slices, too, only those remain that it writes.
-Result<void> keep_written(PageBuffer& file, const SaveJob& job) {
-    if (job.written == job.slices) return {};
-    auto slices = parse_slices(job.written);
-    return slices ? keep_slices(file, *slices) : slices.error();
-}
 
 // Also the tensors that other ranks write: every rank refuses, so none writes.
 Result<void> check_save(std::int64_t step, const std::vector<TensorView>& tensors,
@@ -195,165 +174,12 @@ Result<void> SnapshotWriter::save(std::int64_t step, const std::vector<TensorVie
     return copied ? earlier : copied;
 }
 
-// The checksum of this rank's list of slices, which lies in the store. Empty: it brings none.
-Result<std::string> SnapshotWriter::slices_word(SaveMeeting& meeting, const SaveJob& job) {
-    return job.slices.empty() ? Result<std::string>(std::string())
-                              : meeting.publish(job.slices, lists_);
-}
-
-// Rank 0 checks that the folder is still ours and finds free file names. The other ranks write
-// nothing before they have its answer.
-Result<WritePlan> SnapshotWriter::open(SaveMeeting& meeting, const SaveJob& job,
-                                       const Result<void>& copied) {
-    const SaveOpinion mine{
-        job.name, context_.world_size, job.planned(),
-        checksum_of(std::as_bytes(std::span(job.tensors))),
-        job.contents.empty() ? kNotCompared : checksum_of(std::as_bytes(std::span(job.contents)))};
-    if (!context_.is_first()) {
-        auto slices = slices_word(meeting, job);
-        if (!slices) return slices.error();
-        return meeting.join(mine, job.tensors, {job.own_metadata, *slices, job.contents}, copied);
-    }
-    auto how = folder_.begin(job.name);
-    auto said =
-        how ? meeting.begin(mine, job.tensors, *how, lists_) : meeting.call_off(how.error());
-    return said || !how ? how : Result<WritePlan>(said.error());
-}
-
-// Rank 0 only: hears all ranks, compares their slices, and chooses who writes what. Returns the
-// ranks' own metadata.
-Result<std::vector<Metadata>> SnapshotWriter::agree(SaveMeeting& meeting, const SaveJob& job,
-                                                    const Result<void>& copied) {
-    if (!copied) return copied.error();
-    auto mine = slices_word(meeting, job);
-    if (!mine) return mine.error();
-    auto answers = meeting.answers({job.own_metadata, *mine, job.contents}, job.shared_names());
-    if (!answers) return answers.error();
-    std::vector<std::string> lists;
-    for (const auto& answer : *answers) lists.push_back(answer.slices);
-    auto good = slices_.agree(lists, job.shared_names(),
-                              [&](const std::string& list) { return meeting.published(list); });
-    if (!good) return good.error();
-    return metadata_of(*answers);
-}
-
-// Rank 0 only: the same, and tells the other ranks. Also a failure: they wait for it.
-Result<std::vector<Metadata>> SnapshotWriter::hear_all(SaveMeeting& meeting, SaveJob& job,
-                                                       const Result<void>& copied) {
-    auto metadata = agree(meeting, job, copied);
-    const auto& written = slices_.written();
-    if (metadata) job.written = write_slices(written[0]);
-    for (int rank = 1; rank < context_.world_size; ++rank) {
-        const auto index = static_cast<std::size_t>(rank);
-        if (metadata && !slices_.brings(index)) continue;
-        const auto list =
-            metadata ? write_slices(written[index]) : Result<std::string>(metadata.error());
-        if (auto said = meeting.assign(rank, list, lists_); !said) return said.error();
-    }
-    return metadata;
-}
-
-// Writes this rank's files and reports each of them, also a failed one, so that rank 0 does not
-// wait for it. `files` gets the names that may be on disk.
-Result<void> SnapshotWriter::write_own(SaveMeeting& meeting, Slot& slot, const SaveJob& job,
-                                       std::vector<std::string>& files) {
-    const auto own = job.own_files();
-    Result<void> result;
-    for (std::size_t i = 0; i < own.size(); ++i) {
-        PageBuffer& pages = slot.memory.files[i].pages;
-        auto ready = own[i].slices ? keep_written(pages, job) : Result<void>();
-        auto file =
-            ready ? folder_.write_file(own[i].name, pages) : Result<SnapshotFile>(ready.error());
-        if (file) files.push_back(own[i].name);
-        if (file && job.how.read_back)
-            if (auto same = folder_.read_back(*file); !same) file = same.error();
-        // A reader of slices wants to check no more than it needs.
-        if (file && own[i].slices) file->blocks = checksums_of_blocks(pages.bytes());
-        if (auto said = meeting.report(own[i].key, file); !said) return said;
-        if (!file) result = file.error();
-    }
-    return result;
-}
-
-// Rank 0 only: waits until a file is written, and looks at it.
-Result<SnapshotFile> SnapshotWriter::hear_of(SaveMeeting& meeting,
-                                             const SaveJob::File& expected) const {
-    auto file = meeting.file(expected.key, expected.name, expected.rank);
-    if (!file) return file;
-    if (auto seen = folder_.look_at(*file); !seen)
-        return Error(seen.error().code(),
-                     "of rank " + std::to_string(expected.rank) + ": " + seen.error().sentence());
-    return file;
-}
-
-// Rank 0 only: collects the reports of all files, and commits.
-Result<void> SnapshotWriter::complete(SaveMeeting& meeting, const SaveJob& job,
-                                      std::vector<Metadata> metadata) {
-    const auto& written = slices_.written();
-    std::vector<SnapshotFile> files;
-    for (const auto& expected : job.all_files(written)) {
-        auto file = hear_of(meeting, expected);
-        if (!file) return file.error();
-        files.push_back(std::move(*file));
-    }
-    if (std::any_of(written.begin(), written.end(),
-                    [](const auto& list) { return !list.empty(); })) {
-        const auto text = job.index_of(written).text();
-        if (auto done = folder_.write_index(job.name.index(job.how.edition), text); !done)
-            return done;
-    }
-    return folder_.commit(job.name, std::move(files), job.metadata, std::move(metadata));
-}
-
-// Rank 0's half of a snapshot. `files` gets the names that may be on disk.
-Result<void> SnapshotWriter::lead(SaveMeeting& meeting, Slot& slot, SaveJob& job,
-                                  const Result<void>& copied, std::vector<std::string>& files) {
-    auto metadata = hear_all(meeting, job, copied);
-    Result<void> result = metadata ? write_own(meeting, slot, job, files) : metadata.error();
-    if (result) result = complete(meeting, job, std::move(*metadata));
-    // If it was written. It stays if the snapshot is complete after all.
-    files.push_back(job.name.index(job.how.edition));
-    meeting.end(result);
-    return result;
-}
-
-// The other ranks' half. Without rank 0's word the snapshot may be complete: `files` stay, and the
-// next loader decides.
-Result<void> SnapshotWriter::follow(SaveMeeting& meeting, Slot& slot, SaveJob& job,
-                                    std::vector<std::string>& files) {
-    if (!job.slices.empty()) {
-        auto list = meeting.assigned(job.slices);
-        if (!list) return list.error();
-        job.written = std::move(*list);
-    }
-    Result<void> result = write_own(meeting, slot, job, files);
-    bool unknown = false;
-    auto outcome = meeting.outcome(unknown);
-    if (unknown) files.clear();
-    return outcome ? result : outcome;
-}
-
-// Writes, and learns whether the snapshot is complete. Rank 0's result is the result of all ranks:
-// otherwise some rank could report a snapshot that does not exist.
-Result<void> SnapshotWriter::write_and_agree(Slot& slot, SaveJob& job, const Result<void>& copied) {
-    SaveMeeting meeting = meeting_of(job);
-    if (context_.is_first()) meeting.remove_later(words_);
-    auto how = open(meeting, job, copied);
-    if (!how) return how.error();
-    job.how = *how;
-    std::vector<std::string> files;
-    Result<void> result = context_.is_first() ? lead(meeting, slot, job, copied, files)
-                                              : follow(meeting, slot, job, files);
-    if (!result)
-        for (const auto& name : files) folder_.discard(job.name, name);
-    return result;
-}
-
 // Runs on the writer's thread.
 Result<void> SnapshotWriter::write(Slot& slot, SaveJob& job, Result<void> copied) {
     // Also if the copying failed: the copies before that use the slot's memory.
     if (auto done = copier_.settle(slot.memory); copied) copied = done;
-    if (auto done = write_and_agree(slot, job, copied); !done) {
+    SaveRound round(context_, folder_, kept_, meeting_of(job), job, slot.memory);
+    if (auto done = round.write(copied); !done) {
         return Error(done.error().code(),
                      "snapshot " + job.name.stem() + " was not saved: " + done.error().sentence());
     }

@@ -40,7 +40,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -50,7 +49,7 @@
 #include "trainer/snapshot/save/save_copier.h"
 #include "trainer/snapshot/save/save_job.h"
 #include "trainer/snapshot/save/save_meeting.h"
-#include "trainer/tensors/slice_agreement.h"
+#include "trainer/snapshot/save/save_round.h"
 
 namespace ddprun::trainer {
 
@@ -130,21 +129,6 @@ class SnapshotWriter {
                    FolderClaim claim, WriterOptions options, SaveCopier copier);
     bool waits_no_longer() const { return std::chrono::steady_clock::now() > leave_by_.load(); }
     Result<void> write(Slot& slot, SaveJob& job, Result<void> copied);
-    Result<void> write_and_agree(Slot& slot, SaveJob& job, const Result<void>& copied);
-    Result<void> lead(SaveMeeting& meeting, Slot& slot, SaveJob& job, const Result<void>& copied,
-                      std::vector<std::string>& files);
-    Result<void> follow(SaveMeeting& meeting, Slot& slot, SaveJob& job,
-                        std::vector<std::string>& files);
-    Result<WritePlan> open(SaveMeeting& meeting, const SaveJob& job, const Result<void>& copied);
-    Result<std::string> slices_word(SaveMeeting& meeting, const SaveJob& job);
-    Result<std::vector<Metadata>> hear_all(SaveMeeting& meeting, SaveJob& job,
-                                           const Result<void>& copied);
-    Result<std::vector<Metadata>> agree(SaveMeeting& meeting, const SaveJob& job,
-                                        const Result<void>& copied);
-    Result<void> write_own(SaveMeeting& meeting, Slot& slot, const SaveJob& job,
-                           std::vector<std::string>& files);
-    Result<void> complete(SaveMeeting& meeting, const SaveJob& job, std::vector<Metadata> metadata);
-    Result<SnapshotFile> hear_of(SaveMeeting& meeting, const SaveJob::File& expected) const;
     Result<void> await(Slot& slot);
     SaveMeeting meeting_of(const SaveJob& job);
     std::string key_of(std::int64_t save) const;
@@ -166,9 +150,7 @@ class SnapshotWriter {
     std::int64_t number_ = 0;  // of this writer in the job, the same on all ranks
     std::int64_t saves_ = 0;
     std::chrono::steady_clock::duration held_{};
-    std::set<std::string> lists_;     // checksums of those that this rank has put into the store
-    SliceAgreement slices_;           // of all ranks; on rank 0
-    std::vector<std::string> words_;  // keys of rank 0 that other ranks may still read
+    SaveRound::Kept kept_;
     Result<void> failed_;
     mutable std::mutex mutex_;  // of newest_
     Newest newest_;
