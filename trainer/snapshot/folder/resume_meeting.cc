@@ -15,11 +15,21 @@ using Chosen = Result<std::optional<Candidate>>;
 struct Words {
     const Context& context;
     Store& store;
-    std::string prefix;
+    std::string kind;
+    std::int64_t number;  // of the calls of this kind
     std::chrono::milliseconds timeout;
 
+    // What the time-out of a rank says that waits for `who`, which may not call it at all.
+    Error missing(const std::string& who, const Error& why) const {
+        if (why.code() != ErrorCode::timed_out) return why;
+        return {ErrorCode::timed_out,
+                who + " within " + std::to_string(timeout.count()) + " ms in " + kind +
+                    "() number " + std::to_string(number) +
+                    "; all ranks must call resume() and resume_into() for the same folders in the "
+                    "same order, and loading may take longer than that"};
+    }
     std::string key(std::size_t round, const char* word) const {
-        return prefix + std::to_string(round) + "/" + word;
+        return kind + "/" + std::to_string(number) + "/" + std::to_string(round) + "/" + word;
     }
     std::string answer_key(std::size_t round, int rank) const {
         return key(round, "answer/") + std::to_string(rank);
@@ -49,9 +59,9 @@ Result<void> hear_all(const Words& words, std::size_t round, const Result<void>&
     for (int rank = 1; rank < words.context.world_size; ++rank) {
         auto word = words.store.get(words.answer_key(round, rank), words.timeout);
         if (!word)
-            return Error(ErrorCode::timed_out,
-                         "rank " + std::to_string(rank) +
-                             " did not say whether it could load: " + word.error().sentence());
+            return words.missing(
+                "rank " + std::to_string(rank) + " did not say whether it could load",
+                word.error());
         if (auto why = failure_in(*word)) note(rank, *why);
     }
     return worst ? Result<void>(*worst) : Result<void>();
@@ -99,7 +109,7 @@ Chosen choose(const Words& words, SnapshotFolder& folder, const Load& load) {
 Chosen follow(const Words& words, const Load& load) {
     for (std::size_t round = 0;; ++round) {
         auto word = words.store.get(words.key(round, "candidate"), words.timeout);
-        if (!word) return word.error();
+        if (!word) return words.missing("rank 0 named no snapshot", word.error());
         if (auto why = failure_in(*word))
             return Error(why->code(), "rank 0 could not choose a snapshot: " + why->sentence());
         if (*word == kNone) return std::optional<Candidate>();
@@ -116,7 +126,9 @@ Chosen follow(const Words& words, const Load& load) {
             return said.error();
         // Rank 0 may still wait for others, each of which has its whole time.
         auto verdict = words.store.get(words.key(round, "verdict"), 2 * words.timeout);
-        if (!verdict) return verdict.error();
+        if (!verdict)
+            return words.missing("rank 0 did not say whether all ranks could load",
+                                 verdict.error());
         if (auto why = failure_in(*verdict)) return *why;
         if (*verdict == kTake && mine) return std::optional(candidate);
     }
@@ -129,7 +141,7 @@ Chosen resume_together(const Context& context, Store& store, SnapshotFolder& fol
                        const Load& load) {
     auto number = next_of_kind(store, kind, context.rank);
     if (!number) return number.error();
-    const Words words{context, store, kind + "/" + std::to_string(*number) + "/", timeout};
+    const Words words{context, store, kind, *number, timeout};
     return context.is_first() ? choose(words, folder, load) : follow(words, load);
 }
 

@@ -479,5 +479,39 @@ TEST_F(SnapshotTest, IsAgreedByAllRanks) {
     EXPECT_THAT(ends, testing::ElementsAre(10, 10, 10));
 }
 
+// A rank that does not resume, or resumes by the other call, is missed in words that a user knows,
+// whichever rank waits. (Each rank exits with 0 if it got them.)
+TEST_F(SnapshotTest, NamesTheCallThatARankDoesNotMake) {
+    {
+        auto folder = open(0);
+        save(folder, 10);
+    }
+    auto misses = [](const Result<std::optional<Snapshot>>& resumed, const std::string& what) {
+        const bool told = !resumed && resumed.error().code() == ErrorCode::timed_out &&
+                          resumed.error().sentence().find(
+                              what +
+                              " within 500 ms in resume() number 1; all ranks must call "
+                              "resume() and resume_into()") != std::string::npos;
+        if (!told && !resumed) std::fprintf(stderr, "%s\n", resumed.error().sentence().c_str());
+        return told ? 0 : 1;
+    };
+    auto ends = [&](int who, const std::string& what) {
+        return test::run_ranks(2, [&](const Context& context) {
+            auto store = connect_store(context, std::chrono::seconds(10));
+            if (context.rank.value != who) {
+                (void)(*store)->get("over", std::chrono::seconds(20));
+                return 0;
+            }
+            auto mine = SnapshotFolder::open(context, folder_, 3, {});
+            const int end =
+                misses(resume(context, **store, *mine, std::chrono::milliseconds(500)), what);
+            (void)(*store)->set("over", "");
+            return end;
+        });
+    };
+    EXPECT_THAT(ends(1, "rank 0 named no snapshot"), testing::ElementsAre(0, 0));
+    EXPECT_THAT(ends(0, "rank 1 did not say whether it could load"), testing::ElementsAre(0, 0));
+}
+
 }  // namespace
 }  // namespace ddprun::trainer
