@@ -225,8 +225,12 @@ std::string text_of(const Opinion& opinion) {
 }  // namespace
 
 std::string disagreement(const Opinion& mine, const Opinion& theirs, const std::string& other) {
-    return other + " calls " + text_of(theirs) + "; this rank calls " + text_of(mine) +
-           "; all ranks must make the same calls in the same order";
+    const std::string text = other + " calls " + text_of(theirs) + "; this rank calls " +
+                             text_of(mine) +
+                             "; all ranks must make the same calls in the same order";
+    // One is in a step and the other one is not: most often it has run out of samples.
+    if (std::strcmp(mine.caller, theirs.caller) == 0) return text;
+    return text + "; where ranks have unequal numbers of steps, use Join (gradients/join.h)";
 }
 
 namespace {

@@ -144,7 +144,9 @@ std::string bytes_of(const Opinion& opinion);
 Opinion opinion_in(const std::string& bytes);
 
 // The message for two ranks that make different calls: "rank 3 calls all_reduce number 2 of 10 F32
-// …; this rank calls … of 12 F32 …". `other`: the other rank's name, see rank_names.h.
+// …; this rank calls … of 12 F32 …". If only one of them is made for a part of the library, such as
+// gradients, it also says what helps where ranks have unequal numbers of steps. `other`: the other
+// rank's name, see rank_names.h.
 std::string disagreement(const Opinion& mine, const Opinion& theirs, const std::string& other);
 
 // out[i] = a[i] op b[i] in host memory. `out` may be `a` or `b`. For `avg` it only adds: the caller

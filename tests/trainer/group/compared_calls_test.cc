@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 
 #include <cstring>
+#include <utility>
 
 namespace ddprun::trainer {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(ComparedCalls, NamesTheFirstRankThatDiffers) {
     std::vector<float> values(4);
@@ -21,6 +23,18 @@ TEST(ComparedCalls, NamesTheFirstRankThatDiffers) {
     const auto done = compare_calls(mine, all, {0, 4, 8});
     EXPECT_EQ(done.error().code(), ErrorCode::refused);
     EXPECT_THAT(done.error().sentence(), HasSubstr("rank 1 (rank 4 of the job) calls all_reduce"));
+    EXPECT_THAT(done.error().sentence(), Not(HasSubstr("Join")));
+}
+
+// A rank that has run out of samples goes on to the validation, and the others to their next step.
+TEST(ComparedCalls, NamesWhatHelpsWhereRanksHaveUnequalNumbersOfSteps) {
+    std::vector<float> values(4);
+    const auto mean = opinion_of(Operation::all_reduce(buffer_of(std::span(values))));
+    const auto step =
+        opinion_of(Operation::all_reduce(buffer_of(std::span(values))).of("gradients"));
+    for (const auto& [mine, theirs] : {std::pair(mean, step), std::pair(step, mean)})
+        EXPECT_THAT(disagreement(mine, theirs, "rank 1"),
+                    HasSubstr("unequal numbers of steps, use Join (gradients/join.h)"));
 }
 
 // The other end of an exchange, which says that it sends so many float32.
