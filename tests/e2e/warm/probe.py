@@ -22,6 +22,7 @@ def _umask():
     return "%03o" % mask
 
 
+PID = os.getpid()  # of the process that has imported this
 SEEN = {
     "variables": sorted(item for item in os.environ.items() if not item[0].startswith(RANKS)),
     "path": list(sys.path),
