@@ -252,9 +252,11 @@ void plan_command(Plan& plan, const Options& options, const HostFacts& host) {
     std::vector<std::string>& argv = plan.workers.argv;
     plan.program = {runs_by_python(options, host), options.program};
     using agent::warm::Mode;
-    // A process that has called MPI_Init cannot be forked, and importing mpi4py calls it.
-    plan.warm = options.warm.value_or(host.called_as_torchrun || options.pmi ? Mode::off
-                                                                             : Mode::automatic);
+    // A process that has called MPI_Init cannot be forked, and importing mpi4py calls it. And where
+    // no second generation can come, no worker would be forked from the server.
+    const bool one_generation = plan.standalone && plan.limits.max_restarts == 0;
+    const bool off = host.called_as_torchrun || options.pmi || one_generation;
+    plan.warm = options.warm.value_or(off ? Mode::off : Mode::automatic);
     plan.workers.framework_stop = options.framework_stop && !host.called_as_torchrun;
     plan.workers.pmi = options.pmi;
     plan.limits.pmi = options.pmi;

@@ -22,6 +22,9 @@ done
 say "an empty PYTHONPATH is no folder, also for a worker that starts cold and records its imports"
 export PYTHONPATH=
 same_warm_and_cold --python "$python" "$scripts/kinds.py" surroundings
-run 30 --standalone --no-label --max-restarts=0 --warm=auto --python "$python" "$scripts/kinds.py" surroundings
-expect_code 0
+for mode in off auto; do # without a restart, auto is off
+    run 30 --standalone --no-label --max-restarts=1 --warm=$mode --python "$python" "$scripts/kinds.py" surroundings
+    expect_code 0
+    [[ $mode == auto ]] || workers_lines "$work/run.out" >"$work/cold.out"
+done
 cmp <(workers_lines "$work/run.out") "$work/cold.out" || fail "other output with --warm=auto"

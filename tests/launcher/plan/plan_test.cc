@@ -281,6 +281,16 @@ TEST(Plan, TimesAndBudget) {
               milliseconds(20'000));
 }
 
+// A fork server is for later generations.
+TEST(Plan, StartsNoForkServerWhereNoRestartIsPossible) {
+    using agent::warm::Mode;
+    EXPECT_EQ(plan({"--standalone"})->warm, Mode::automatic);
+    EXPECT_EQ(plan({"--standalone", "--max-restarts=0"})->warm, Mode::off);
+    EXPECT_EQ(plan({"--standalone", "--max-restarts=0", "--warm=always"})->warm, Mode::always);
+    EXPECT_EQ(plan({"--nnodes=2", "--rdzv-endpoint=a:1", "--max-restarts=0"})->warm,
+              Mode::automatic);
+}
+
 // A .py file and a module are Python's; all else runs itself, so a C++ worker needs no option.
 // Called as torchrun, everything is Python's, as there.
 TEST(Plan, Command) {
