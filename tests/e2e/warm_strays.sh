@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A job with a fork server beside it does what it does with --warm=off: seen from outside (strace -f), the same files are
-# written, the same sockets made and the same programs run. No import of the server is one of a stray rank.
+# A job with a fork server beside it does what it does with --warm=off: seen from outside (strace -f), the same files
+# are written, the same sockets made and the same programs run. No import of the server is one of a stray rank.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 source "$e2e/warm_common.sh"
 need_built ddprun
@@ -27,19 +27,32 @@ os.rmdir(FOLDER)
 subprocess.run(["true"], check=True)
 SOCKET = socket.socket(socket.AF_UNIX)
 END
+# A package of the list that imports it.
+package sympy 1.14.0 <<'END'
+import noisy
+END
 cat >"$folder/train.py" <<'END'
 import os
 import time
 
 import jinja2
 import mpmath
-import noisy
 import networkx
+import sympy
 
+
+def wait_for(name):
+    end = time.monotonic() + 100
+    while not os.path.exists(os.environ["PLACE"] + name) and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+# A server is prepared at the first progress. By then both have imported everything.
+open(os.environ["PLACE"] + "/imported-" + os.environ["RANK"], "w").close()
+for rank in "01":
+    wait_for("/imported-" + rank)
 os.write(int(os.environ["DDPRUN_PROGRESS_FD"]), b"step=1\n")
-end = time.monotonic() + 100
-while not os.path.exists(os.environ["PLACE"] + "/go") and time.monotonic() < end:
-    time.sleep(0.02)
+wait_for("/go")
 END
 
 calls=openat,open,creat,mkdir,mkdirat,unlink,unlinkat,rmdir,rename,renameat,renameat2,link,linkat,symlink,symlinkat
@@ -57,6 +70,8 @@ play() { # name, mode
     pid[$name]=$!
     if [[ $name == warm ]]; then
         wait_until 60 has "$work/$name.err" "$ready" || fail "no server"
+        # It looks at the imports once more when they have become more.
+        wait_until 40 has "$work/$name.err" "$ready.*noisy" || echo "the server has not refused the library"
     else
         wait_until 60 test -e "$PLACE/log" || fail "rank 0 has not begun"
     fi

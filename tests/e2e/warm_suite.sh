@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # A warm worker cannot be told from a cold one: small scripts and random programs run cold, warm, warm again and as the
 # second job of a script, and all that can be seen of their workers is compared. With tests/run.sh --long all scripts
-# and hundreds of programs (PROGRAMS, from SEED on), else a part.
+# and hundreds of programs (PROGRAMS, from SEED on), else a part. Each bug of warm/mutations.txt is found.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 source "$e2e/warm_common.sh"
 need_built ddprun
 need_program python3
 new_python
-for row in "jinja2 3.1.6" "networkx 3.5" "six 9.9.90"; do
+for row in "jinja2 3.1.6" "networkx 3.5" "six 9.9.90" "tqdm 9.9.90"; do
     package ${row% *} "${row#* }" <"$e2e/warm/packages/${row% *}.py"
 done
 package mpmath 1.3.0 <"$e2e/warm/probe.py"
@@ -31,4 +31,11 @@ say "random programs are the same warm and cold"
 python3 "$e2e/warm/random_programs.py" "${SEED:-1}" "$programs" >"$work/random.txt"
 [[ -n ${DDPRUN_LONG:-} ]] && quick=() || quick=(--generations=2 --modes=off,auto)
 compare random "${quick[@]}" "$work/random.txt"
+
+say "planted bugs are found"
+mkdir "$work/bugs"
+[[ -n ${DDPRUN_LONG:-} ]] && bugs=() || bugs=(path methods-not-compared)
+DDPRUN_TEST_MARK=$mark python3 "$e2e/warm/mutations.py" "$ddprun" "$python" "$work/bugs" "${bugs[@]}" >"$work/bugs.out" ||
+    fail "a bug is not found"
+tail -n 1 "$work/bugs.out"
 expect_nothing_left 5
