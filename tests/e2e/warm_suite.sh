@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A warm worker cannot be told from a cold one: small scripts and random programs run cold, warm, warm again and as the
 # second job of a script, and all that can be seen of their workers is compared. With tests/run.sh --long all scripts
-# and hundreds of programs (PROGRAMS, from SEED on), else a part. Each bug of warm/mutations.txt is found.
+# and hundreds of programs (PROGRAMS, from SEED on), else a part. Nothing in the heaps of warm workers was
+# made once for all. Each bug of warm/mutations.txt is found.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 source "$e2e/warm_common.sh"
 need_built ddprun
@@ -22,7 +23,8 @@ compare() { # folder, options and cases…
 }
 
 say "each script is the same warm and cold, and warm where it should be"
-part=--only=nothing,rank_before,module,signals_between,logging_after,patched_between,unseeded,log_of_rank_0,not_proved,other_order
+part=--only=nothing,rank_before,module,signals_between,logging_after,patched_between
+part+=,unseeded,log_of_rank_0,not_proved,other_order
 [[ -z ${DDPRUN_LONG:-} ]] || part=--only=
 compare scripts $part "$e2e"/warm/cases/{state,programs}.txt
 
@@ -32,10 +34,14 @@ python3 "$e2e/warm/random_programs.py" "${SEED:-1}" "$programs" >"$work/random.t
 [[ -n ${DDPRUN_LONG:-} ]] && quick=() || quick=(--generations=2 --modes=off,auto)
 compare random "${quick[@]}" "$work/random.txt"
 
+say "no value was made once for all warm workers"
+[[ -n ${DDPRUN_LONG:-} ]] && part=--only= || part=--only=unseeded
+HEAP=1 compare heaps --modes=off,auto $part "$e2e/warm/cases/programs.txt"
+
 say "planted bugs are found"
 mkdir "$work/bugs"
 [[ -n ${DDPRUN_LONG:-} ]] && bugs=() || bugs=(path methods-not-compared)
-DDPRUN_TEST_MARK=$mark python3 "$e2e/warm/mutations.py" "$ddprun" "$python" "$work/bugs" "${bugs[@]}" >"$work/bugs.out" ||
-    fail "a bug is not found"
+DDPRUN_TEST_MARK=$mark python3 "$e2e/warm/mutations.py" "$ddprun" "$python" "$work/bugs" "${bugs[@]}" \
+    >"$work/bugs.out" || fail "a bug is not found"
 tail -n 1 "$work/bugs.out"
 expect_nothing_left 5

@@ -1,7 +1,7 @@
 """Plants one bug of mutations.txt after the other in a copy of ddprun, and sees a test of warm starts fail.
 
-mutations.py DDPRUN PYTHON FOLDER [NAME…]: all, or only these. The files of warm/bootstrap are in the program as they are,
-so a shorter text can take the place of one there without a compiler. Ends with 1 if a bug is not found.
+mutations.py DDPRUN PYTHON FOLDER [NAME…]: all, or only these. The files of warm/bootstrap are in the program as they
+are, so a shorter text can take the place of one there without a compiler. Ends with 1 if a bug is not found.
 """
 import concurrent.futures
 import os
@@ -33,7 +33,7 @@ def mutant(ddprun, folder, file, old, new):
     with open(ddprun, "rb") as program:
         whole = program.read()
     if before.count(old.encode()) != 1 or len(changed) != len(before) or whole.count(before) != 1:
-        raise ValueError("%s is not once in %s, or its change is longer, or the program has another %s" % (old, file, file))
+        raise ValueError("%s: not once in %s, or its change is longer, or the program has another file" % (old, file))
     os.makedirs(folder)
     with open(folder + "/ddprun", "wb") as program:
         program.write(whole.replace(before, changed))

@@ -6,8 +6,9 @@ generations (suite.py). Only what the script itself has loaded is looked at befo
 import os
 import sys
 
-_MODULES = sorted(each for each in sys.modules if each not in ("recorder", "mpmath"))
-_LOADED = set(sys.modules)
+# Python 3.9 imports _bootlocale when it first opens a file as text, and the bootstrap opens some.
+_MODULES = sorted(each for each in sys.modules if each not in ("recorder", "mpmath", "_bootlocale"))
+_LOADED = set(sys.modules) - {"_bootlocale"}
 
 import ctypes  # noqa: E402
 import gc  # noqa: E402
@@ -25,11 +26,14 @@ import types  # noqa: E402
 import uuid  # noqa: E402
 import warnings  # noqa: E402
 
+import heap  # noqa: E402
+
 # Options of prctl(2) that a fork passes on: those that return a value, and those that write it.
 _PRCTL = {"DUMPABLE": 3, "KEEPCAPS": 7, "NO_NEW_PRIVS": 39, "THP": 42, "TIMERSLACK": 30}
 _PRCTL_WRITTEN = {"PDEATHSIG": 2, "SUBREAPER": 37}
 # Attributes that are compared elsewhere, or are caches.
 _OTHERWISE = ("meta_path", "modules", "path_importer_cache", "_startTime", "modulesbyfile")
+_MAPPED = heap.mapped()
 _PLAIN = (int, float, complex, bool, type(None), bytes, str, tuple, list, dict, set, frozenset)
 
 
@@ -113,6 +117,8 @@ def _python():
 
 def _text(value):
     kind = type(value)
+    if kind is int and value > 1 << 40 and any(begin <= value < end for begin, end in _MAPPED):
+        return "an address"
     if kind in (set, frozenset):  # their order depends on addresses
         return str(sorted(map(_text, value)))
     return re.sub(r"0x[0-9a-f]{6,}", "0x", repr(value)) if kind in _PLAIN else kind.__name__
@@ -179,9 +185,14 @@ def end(values):
     # A thread that was joined is still the kernel's for a moment.
     _wait(10, lambda: len(os.listdir("/proc/self/task")) <= threading.active_count())
     found = _of(values)
-    found["warm"] = getattr(sys.modules.get("mpmath"), "PID", os.getpid()) != os.getpid()
+    # The probe has the process that has imported it; else what was imported early is frozen.
+    probe = getattr(sys.modules.get("mpmath"), "PID", None)
+    found["warm"] = probe != os.getpid() if probe else gc.get_freeze_count() > 0
     found["pid"] = os.getpid()
     name = "%s/%s." % (folder, number)
+    if os.environ.get("HEAP"):
+        with open("%s/%s-%s.heap" % (folder, number, rank), "w") as file:
+            json.dump(heap.values(), file)
     with open(name + rank + ".new", "w") as file:
         json.dump(found, file)
     os.rename(name + rank + ".new", name + rank)

@@ -6,8 +6,9 @@ has scripts, which begin with "## NAME: HOW [ARGUMENT…]". HOW is what the seco
 argument -m is run as a module.
 
 Each script runs in three jobs of two workers: cold, `--warm=auto` (cold, warm, warm again), and `--warm=always`, as the
-second job of a script. Each worker records what can be seen of it (recorder.py). What is the same in all cold
-generations of a rank must be so in warm ones; what differs in all cold workers must differ in all workers of the jobs.
+second job of a script. Each worker records what can be seen of it (recorder.py), with HEAP in the environment also its
+heap (heap.py). What is the same in all cold generations of a rank must be so in warm ones; what differs in all cold
+workers must differ in all workers of the jobs.
 """
 import concurrent.futures
 import copy
@@ -30,7 +31,8 @@ if __name__ == "__main__":
 """
 LOST = "would differ from its warm start"
 HARMLESS = ("warm", "pid", "value mpmath.PID", "value uuid._last_timestamp", "value re._cache", "value re._cache2",
-            "value threading._shutdown_locks", "value threading._active")
+            "value threading._shutdown_locks", "value threading._active", "value inspect._filesbymodname",
+            "value torch.cuda._queued_calls")
 OF_JOB = re.compile(r"ddprun[-_.][\w.-]+|\b\d{4,}\b|TORCHELASTIC_RESTART_COUNT'?[,=] ?'?\d|RECORDS'?[,=] ?'?[^',\]]+|"
                     r"DDPRUN_RUN_KEY'?[,=] ?'?[\w-]+|TORCHELASTIC_RUN_ID'?[,=] ?'?[\w-]+|DDPRUN_TEST_JOB'?[,=] ?'?\w+|"
                     r"\b(g|generation)\d\b")
@@ -165,9 +167,30 @@ def not_unique(runs):
             continue
         if len({str(each[what]) for each in cold}) == len(cold):
             values = [str(each.get(what)) for each in every]
-            again = {each for each in values if values.count(each) > 1}
+            # Two workers that begin together may read the same time.
+            most = 2 if what == "unique start of logging" else 1
+            again = {each for each in values if values.count(each) > most}
             found += ["%s is not unique: %.100s" % (what, each) for each in sorted(again)]
     return found
+
+
+def made_once(runs):
+    """Values that warm workers of two generations have, and no cold one (heap.py)."""
+    cold, warm = set(), {}
+    for run in runs:
+        for (number, rank), record in run.records.items():
+            name = "%s/records/%d-%d.heap" % (run.folder, number, rank)
+            if not os.path.exists(name):
+                continue
+            with open(name) as file:
+                values = json.load(file)
+            if record["warm"]:
+                for each, what in values.items():
+                    warm.setdefault((run.mode, each), {})[number] = what
+            else:
+                cold.update(values)
+    return ["made once, for all warm workers: %s" % next(iter(numbers.values()))
+            for (_, each), numbers in sorted(warm.items()) if each not in cold and len(numbers) > 1]
 
 
 def judge(setup, case):
@@ -182,7 +205,7 @@ def judge(setup, case):
     cold, auto, *more = runs = [Run(setup, case, mode) for mode in case.modes]
     always = more[0] if more else auto
     found = ["--warm=%s: %s" % (each.mode, text) for each in runs[1:] for text in differences(cold, each)]
-    found += not_unique(runs)
+    found += not_unique(runs) + made_once(runs)
     if len(cold.records) != 2 * case.generations:
         found.append("cold, it ends with %s: %s" % (cold.code, cold.said[-600:]))
     # From the text of a script nobody knows all that it does between its imports.
