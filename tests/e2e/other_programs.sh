@@ -7,8 +7,8 @@ need_built ddprun
 need_program python3
 need_program unshare
 
-# A Python program with a fork server, which CPython starts once and which ends of a bare connection. It starts a process
-# whenever a file named go.N comes, and answers with done.N.
+# A Python program with a fork server, which CPython starts once and which ends of a bare connection. It starts a
+# process whenever a file named go.N comes, and answers with done.N.
 cat >"$work/fork_server.py" <<'PYTHON'
 import multiprocessing
 import os

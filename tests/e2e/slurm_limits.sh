@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Time limits and requeues that are not those of a whole job with srun, on a real Slurm cluster of two hosts: the limit of a
-# step (srun --time), and a batch script that starts ddprun by itself.
+# Time limits and requeues that are not those of a whole job with srun, on a real Slurm cluster of two hosts: the limit
+# of a step (srun --time), and a batch script that starts ddprun by itself.
 source "$(dirname "${BASH_SOURCE[0]}")/slurm_common.sh"
 need_built ddprun
 
@@ -11,8 +11,8 @@ cd "$work" # the ledger's folder is made in the working directory
 # shellcheck disable=SC2016
 worker='trap : USR1; trap "cp \"\$DDPRUN_STOP_FILE\" $0/told; exit 0" TERM; echo >>$0/run; while :; do sleep 0.1; done'
 
-# Submits a batch script from standard input: name, options of sbatch… Sets job, and at, its folder. In the script $run is
-# ddprun's command line up to its options, and $does the program.
+# Submits a batch script from standard input: name, options of sbatch… Sets job, and at, its folder. In the script $run
+# is ddprun's command line up to its options, and $does the program.
 submit() {
     at=$work/$1
     mkdir -p "$at"
@@ -52,7 +52,8 @@ JOB
 script_limit() {
     say "a batch script without srun: the job's limit is seen in advance, in an array for this element only"
     submit script --array=0-1 -N1 --ntasks=2 --time=30 <<'JOB'
-[[ $SLURM_JOB_ID != "$SLURM_ARRAY_JOB_ID" ]] || scontrol update jobid="${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" timelimit=1
+element=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
+[[ $SLURM_JOB_ID != "$SLURM_ARRAY_JOB_ID" ]] || scontrol update jobid="$element" timelimit=1
 env -uSLURM_JOB_END_TIME "$run" --nproc-per-node=2 --lease=2 --stop-before=45 --requeue=auto --no-python "$does"
 JOB
     expect_run
@@ -85,8 +86,8 @@ JOB
     ended() { [[ $(login scontrol show job -o "$job") =~ JobState=(FAILED|COMPLETED) ]]; }
     wait_until 20 ended || fail "job $job does not end"
     is_requeued "$job" && fail "it was requeued"
-    login salloc -N1 -n1 "$ddprun" --standalone --nproc-per-node=1 --requeue=always --no-python true >"$work/salloc.out" \
-        2>"$work/salloc.err" || fail "salloc"
+    login salloc -N1 -n1 "$ddprun" --standalone --nproc-per-node=1 --requeue=always --no-python true \
+        >"$work/salloc.out" 2>"$work/salloc.err" || fail "salloc"
     expect_in "$work/salloc.err" 'requeue nothing here'
 }
 side_by_side step_limit script_limit by_signal left_alone

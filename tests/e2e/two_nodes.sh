@@ -148,7 +148,8 @@ say "localhost is ::1, and addresses of IPv6 without brackets where no port foll
 if ((EUID == 0)) && unshare --net --mount true 2>/dev/null; then
     printf '::1 localhost\nfd77::5 six\n' >"$work/hosts"
     cat >"$work/six.sh" <<'SIX'
-ip link set lo up && ip -6 addr add fd77::5/64 dev lo nodad && hostname six && mount --bind "$1/hosts" /etc/hosts || exit 9
+ip link set lo up && ip -6 addr add fd77::5/64 dev lo nodad && hostname six &&
+    mount --bind "$1/hosts" /etc/hosts || exit 9
 show() { echo "$WORLD_SIZE at $MASTER_ADDR"; }; export -f show
 for endpoint in '[::1]:29811' localhost:29812 '[fd77::5]:29813'; do
     one=("$2" --nnodes=2 --rdzv-id=six --rdzv-backend=c10d --rdzv-endpoint="$endpoint" --join-timeout=15 --no-label)
