@@ -65,6 +65,8 @@ class WarmStarts {
     // Why a cold start would differ from this worker's warm one, as its error file says; none: it
     // says nothing like that. Then all later starts are cold.
     std::optional<std::string> difference(const std::string& error);
+    // Whether the workers of this generation are forked from the server.
+    bool is_warm() const { return warm_; }
     // The generation ends; `failed`: not because all workers have succeeded or were stopped. `met`:
     // all workers of the job had met.
     void ended(bool failed, bool met);

@@ -70,7 +70,7 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
           says(Note::Level::warn)),
       looks_(
           loop, [this] { return workers_.get(); }, recorders_,
-          [this](Event event) { post(std::move(event)); }, says(Note::Level::warn),
+          [this](Event event) { post(seen(std::move(event))); }, says(Note::Level::warn),
           // Who has asked for the end of a job that hangs believes it to be watched.
           says(config_.machine.limits.hang_timeout > Duration{} ? Note::Level::warn
                                                                 : Note::Level::debug)),
@@ -264,13 +264,19 @@ void Runner::ask_job_end() {
     });
 }
 
-// What the machine need not know is taken from an event of the workers on its way.
+// What the machine need not know is taken from an event of the workers on its way, and what only
+// the warm starts know is added.
 Event Runner::seen(Event event) {
     if (std::holds_alternative<WorkerStarted>(event)) phases_.started(boot_now());
-    if (const auto* exited = std::get_if<WorkerExited>(&event))
+    if (auto* exited = std::get_if<WorkerExited>(&event)) {
         if (auto why = warm_.difference(exited->outcome.error))
             return WarmStartDiffers{exited->generation, exited->outcome.local_rank, std::move(*why),
                                     exited->at};
+        exited->outcome.warm = warm_.is_warm();
+    }
+    if (auto* examined = std::get_if<WorkersExamined>(&event))
+        for (rendezvous::WorkerOutcome& outcome : examined->outcomes)
+            outcome.warm = warm_.is_warm();
     if (!std::holds_alternative<WorkerProgress>(event)) return event;
     warm_.progressed();
     if (phases_.under_way())

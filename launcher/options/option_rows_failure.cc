@@ -66,7 +66,8 @@ constexpr OptionRow kFailure[] = {
      .placeholder = "N",
      .default_text = "2 with --max-restarts=auto, else 3",
      .help = "Give up after N failures in a row with the same cause and without progress, which is "
-             "a line on DDPRUN_PROGRESS_FD or a minute of training; 0: never",
+             "a line on DDPRUN_PROGRESS_FD or a minute of training; the last of them cold "
+             "(--warm); 0: never",
      .set = number<&Options::crash_loop, 0, 1'000'000>},
     {.name = "hang-timeout",
      .placeholder = "SECONDS|auto",

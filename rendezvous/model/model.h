@@ -159,6 +159,7 @@ struct WorkerOutcome {
     bool core_dumped = false;               // a remark says where
     bool out_of_memory = false;             // the kernel or the control group reports it
     std::vector<std::string> remarks = {};  // what else is known of this death, a line each
+    bool warm = false;                      // it was forked from a server (rule 17)
     bool failed() const { return exit_code != 0 || signal != 0 || hung; }
     int code() const { return hung ? kHungCode : signal ? code_of_signal(signal) : exit_code; }
     bool operator==(const WorkerOutcome&) const = default;

@@ -59,7 +59,8 @@ RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& fai
         return {false,
                 "no restart: exit code 2 says that the program or its arguments must be changed "
                 "(--max-restarts=N restarts it anyway)"};
-    if (limits.crash_loop > 0 && history.in_a_row >= limits.crash_loop)
+    // What a worker dies of that was forked from a server may be the server's fault.
+    if (limits.crash_loop > 0 && history.in_a_row >= limits.crash_loop && !failure.warm)
         return {false, "crash loop: " + std::to_string(history.in_a_row) +
                            " generations in a row failed with the same cause and without progress "
                            "(--crash-loop=N allows more; progress is a line on "
@@ -83,7 +84,7 @@ RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& fai
 bool starts_cold(const RestartHistory& history, const Limits& limits) {
     constexpr int kMost = 2;
     return history.in_a_row >= kMost ||
-           (limits.crash_loop > 0 && history.in_a_row + 1 >= limits.crash_loop);
+           (limits.crash_loop > 0 && history.in_a_row >= limits.crash_loop);
 }
 
 }  // namespace ddprun::rendezvous

@@ -36,9 +36,9 @@ int restart_budget(int max_restarts);
 RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& failure, Reach reach,
                                const Limits& limits);
 
-// Whether no worker of the next generation may be forked from a server (warm): two
-// generations in a row have failed with the same cause, or the next failure with that cause would
-// end the job. So a warm start never ends a job.
+// Whether no worker of the next generation may be forked from a server (warm): two generations in a
+// row have failed with the same cause, or so many that the job would have ended if the last failure
+// had not been that of a forked worker. Only what fails cold ends a job as a crash loop.
 bool starts_cold(const RestartHistory& history, const Limits& limits);
 
 }  // namespace ddprun::rendezvous

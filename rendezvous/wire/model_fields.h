@@ -122,6 +122,7 @@ void each_field(auto& v, Is<WorkerOutcome> auto& outcome) {
     v(DDPRUN_FIELD(core_dumped), outcome.core_dumped, Any{});
     v(DDPRUN_FIELD(out_of_memory), outcome.out_of_memory, Any{});
     v(DDPRUN_FIELD(remarks), outcome.remarks, List{kMaxRemarks, kOutput});
+    v(DDPRUN_FIELD(warm), outcome.warm, AbsentIf{false, Any{}});
 }
 
 void each_field(auto& v, Is<Consequence> auto& consequence) {

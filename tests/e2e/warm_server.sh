@@ -22,8 +22,9 @@ restarts_folder() {
 # A job of two workers that runs it, up to its first generation.
 start_restarts() {
     restarts_folder "$1"; shift
-    start job --standalone --no-label -v --nproc-per-node=2 --max-restarts=9 --python "$python" "$@" "$folder/train.py" "$folder"
-    wait_until 20 seen 'generation 0' 2 || fail "generation 0 has not started"
+    start job --standalone --no-label -v --nproc-per-node="${workers:-2}" --max-restarts=9 --python "$python" "$@" \
+        "$folder/train.py" "$folder"
+    wait_until 20 seen 'generation 0' "${workers:-2}" || fail "generation 0 has not started"
 }
 end_restarts() { # generation
     touch "$folder/last.$1" "$folder/go.$1"
@@ -63,6 +64,23 @@ touch "$folder/go.3"
 wait_until 20 seen 'generation 4 rank [01] library 22' 2 || fail "generation 4 is not there"
 expect_in "$work/job.err" 'start cold, because the fork server has ended'
 end_restarts 4
+
+say "a script that reports nothing restarts warm, too, and only what fails cold is a crash loop"
+# One worker leaves a CPU free, so the server is prepared at once.
+REPORTS_NOTHING=1 workers=1 start_restarts silent --crash-loop=2
+wait_until 30 is_ready 1 || fail "the server is not ready"
+touch "$folder/go.0"
+wait_until 20 seen 'generation 1 rank' 1 || fail "generation 1 is not there"
+(($(lines "$folder/packages") == 2)) || fail "the package was imported again"
+expect_not_in "$work/job.err" 'cold, because'
+touch "$folder/go.1"
+wait_until 20 seen 'generation 2 rank' 1 || fail "the failure of a warm worker has ended the job"
+expect_in "$work/job.err" 'start cold, because the failure may be a crash loop'
+touch "$folder/go.2"
+join job 20
+expect_code 3
+expect_in "$work/job.err" 'crash loop: 3 generations in a row'
+expect_nothing_left 5
 
 say "a server that stands still holds up a restart for a few seconds"
 start_restarts frozen
@@ -268,9 +286,9 @@ expect_code 0
 expect_in "$work/run.err" 'start cold, because the workers have failed early after a warm start'
 expect_in "$work/run.err" 'start cold, because twice a cold start has fared better'
 
-say "before a crash loop may end the job, a generation is cold"
+say "where the failure of a warm worker would be a crash loop, a cold generation follows"
 sed -i 's/^if not warm.*/time.sleep(10.5 if warm else 0)/; s/^sys.exit.*/sys.exit(5 if warm else 0)/' "$folder/train.py"
-run 60 --standalone --no-label -v --max-restarts=9 --crash-loop=2 --warm=always --python "$python" "$folder/train.py"
+run 60 --standalone --no-label -v --max-restarts=9 --crash-loop=1 --warm=always --python "$python" "$folder/train.py"
 expect_code 0
 [[ $(<"$work/run.out") == $'generation 0 warm\ngeneration 1 cold' ]] || fail "other generations"
 expect_in "$work/run.err" 'start cold, because the failure may be a crash loop'

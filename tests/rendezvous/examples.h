@@ -80,6 +80,7 @@ inline WorkerOutcome example_outcome() {
     outcome.error_file = "/logs/error.json";
     outcome.core_dumped = outcome.out_of_memory = true;
     outcome.remarks = {"core dump: /home/user/core.4711", "another"};
+    outcome.warm = true;
     return outcome;
 }
 

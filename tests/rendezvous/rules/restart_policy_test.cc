@@ -2,6 +2,7 @@
 // the program does not go away by a restart; a passing fault does.
 #include "rendezvous/rules/restart_policy.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/builders.h"
@@ -9,6 +10,7 @@
 using namespace ddprun;
 using namespace ddprun::rendezvous;
 using namespace ddprun::test;
+using testing::StartsWith;
 
 namespace {
 
@@ -148,9 +150,8 @@ TEST(RestartPolicy, CountsOnlyTheSameCauseInARow) {
     EXPECT_EQ(job.history.in_a_row, 0);
 }
 
-// Nine equal failures use up the budget, and nothing else ends the job.
-// Two of the same cause in a row: the third generation is cold, so a warm start ends no job.
-TEST(RestartPolicy, StartsColdBeforeACrashLoopMayEndTheJob) {
+// Two of the same cause in a row: the third generation is cold.
+TEST(RestartPolicy, StartsColdAfterTwoFailuresWithTheSameCause) {
     Job job{limits(1, 1, 9)};
     EXPECT_FALSE(starts_cold(job.history, job.with));
     job.fails(exited(2, 3));
@@ -159,8 +160,6 @@ TEST(RestartPolicy, StartsColdBeforeACrashLoopMayEndTheJob) {
     EXPECT_TRUE(starts_cold(job.history, job.with));
     job.fails(exited(2, 4));
     EXPECT_FALSE(starts_cold(job.history, job.with)) << "another cause";
-    job.with.crash_loop = 2;
-    EXPECT_TRUE(starts_cold(job.history, job.with)) << "the next one may end the job";
     job.with.crash_loop = 0;
     job.fails(exited(2, 4));
     EXPECT_TRUE(starts_cold(job.history, job.with));
@@ -169,6 +168,26 @@ TEST(RestartPolicy, StartsColdBeforeACrashLoopMayEndTheJob) {
     EXPECT_FALSE(starts_cold(job.history, job.with));
 }
 
+// The default allows one failure of a cause. A script that reports nothing fails cold, and then
+// warm with the same cause: a cold generation follows, and ends the job if it fails, too.
+TEST(RestartPolicy, NoWarmStartEndsAJobAsACrashLoop) {
+    for (const int crash_loop : {1, 2}) {
+        Job job{limits(1, 1, 9)};
+        job.with.crash_loop = crash_loop;
+        if (crash_loop == 2) {
+            EXPECT_EQ(job.fails(exited(2, 3)), "restart 1 of 9");
+            EXPECT_FALSE(starts_cold(job.history, job.with));
+        }
+        WorkerOutcome warm = exited(2, 3);
+        warm.warm = true;
+        EXPECT_EQ(job.fails(warm), "restart " + std::to_string(crash_loop) + " of 9");
+        EXPECT_TRUE(starts_cold(job.history, job.with));
+        EXPECT_THAT(job.fails(exited(2, 3)),
+                    StartsWith("crash loop: " + std::to_string(crash_loop + 1) + " generations"));
+    }
+}
+
+// Nine equal failures use up the budget, and nothing else ends the job.
 TEST(RestartPolicy, CrashLoopOfZeroIsOff) {
     Job job{limits(1, 1, 9)};
     job.with.crash_loop = 0;
