@@ -15,7 +15,8 @@ play() {
     join job 90
     [[ -e $work/saved.0 && -e $work/saved.1 ]] || fail "not both have saved"
     (($(grep -c 'left in good order' "$work/job.out") == 2)) || fail "not both have left in good order"
-    expect_not_in "$work/job.err" 'DataLoader worker'
+    # Of no signal of ours. One may abort of itself when its interpreter ends (pytorch issue 190489).
+    grep 'DataLoader worker' "$work/job.err" | grep -v 'killed by signal: Aborted' && fail "a loader has died"
     expect_nothing_left 10
 }
 
