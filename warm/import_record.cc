@@ -1,9 +1,18 @@
 #include "warm/import_record.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace ddprun::agent::warm {
+namespace {
+
+std::set<std::string> set_of_imports(std::string_view record) {
+    const std::vector<std::string> names = imports_in(record);
+    return {names.begin(), names.end()};
+}
+
+}  // namespace
 
 std::vector<std::string> imports_in(std::string_view record) {
     std::vector<std::string> found;
@@ -17,13 +26,12 @@ std::vector<std::string> imports_in(std::string_view record) {
 }
 
 bool has_more(const std::vector<std::string>& records, const std::vector<std::string>& than) {
-    std::set<std::string> known;
+    std::map<std::string, int> holders;  // import -> how many more records have it
+    for (const std::string& record : records)
+        for (const std::string& name : set_of_imports(record)) ++holders[name];
     for (const std::string& record : than)
-        for (std::string& name : imports_in(record)) known.insert(std::move(name));
-    return std::ranges::any_of(records, [&](const std::string& record) {
-        return std::ranges::any_of(imports_in(record),
-                                   [&](const std::string& name) { return !known.contains(name); });
-    });
+        for (const std::string& name : set_of_imports(record)) --holders[name];
+    return std::ranges::any_of(holders, [](const auto& each) { return each.second > 0; });
 }
 
 }  // namespace ddprun::agent::warm

@@ -15,7 +15,7 @@ namespace ddprun::agent::warm {
 // this form is skipped.
 std::vector<std::string> imports_in(std::string_view record);
 
-// Whether one of the records has an import that none of the others has.
+// Whether an import is in more of the records than it was: the server imports what is in all.
 bool has_more(const std::vector<std::string>& records, const std::vector<std::string>& than);
 
 }  // namespace ddprun::agent::warm

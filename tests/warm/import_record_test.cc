@@ -25,9 +25,12 @@ TEST(ImportRecord, SkipsWhatAWorkerMayHaveWrittenInItsPlace) {
     EXPECT_THAT(imports_in("\t7b\nno tab\nnul\0\t7b\ntorch\t7b\n"s), ElementsAre("torch"));
 }
 
-TEST(ImportRecord, GrowsByAnImportThatNoneHad) {
+TEST(ImportRecord, GrowsByAnImportThatFewerHad) {
     EXPECT_TRUE(has_more({"torch\t1\n"}, {}));
     EXPECT_TRUE(has_more({"torch\t1\n", "torch\t1\nnumpy\t2\n"}, {"torch\t1\n"}));
+    // Rank 0 has imported it later than rank 1.
+    EXPECT_TRUE(has_more({"torch\t1\nnumpy\t2\n", "torch\t1\nnumpy\t2\n"},
+                         {"torch\t1\n", "torch\t1\nnumpy\t2\n"}));
     // The state is another one in each generation.
     EXPECT_FALSE(has_more({"torch\t2\n"}, {"numpy\t1\ntorch\t1\n"}));
     EXPECT_FALSE(has_more({}, {"torch\t1\n"}));
