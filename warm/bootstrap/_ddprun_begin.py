@@ -11,7 +11,8 @@ class Begin:
     """What a process was before the bootstrap has imported anything but this."""
 
     def __init__(self):
-        self.modules = set()  # names of what was imported then
+        self.modules = set(sys.modules)  # names of what was imported then
+        self.paths = set(sys.path_importer_cache)
         self.printed = (b"", b"")
         self.unfit = ""  # why no worker may be forked
 
@@ -25,6 +26,7 @@ class Begin:
             end_watch()
             self.printed = captured.texts
             self.modules = set(sys.modules)
+            self.paths = set(sys.path_importer_cache)
 
     def _on_read(self, what):
         self.unfit = self.unfit or "a sitecustomize reads %s" % what

@@ -9,6 +9,7 @@ import os
 import sys
 
 import _frozen_importlib_external as external
+from _ddprun_begin import Begin
 from _ddprun_preload import Preload
 from _ddprun_script import path_of
 from _ddprun_serve import plan_of, records_of
@@ -35,7 +36,7 @@ def check():
         if event in counts:
             counts[event] += 1
 
-    preload = Preload(set(sys.modules), set(plan["rank"]), lambda: None)
+    preload = Preload(Begin(), set(plan["rank"]), lambda: None)
     external._path_stat = counted
     sys.addaudithook(hear)
     why = preload.add(records)

@@ -23,7 +23,7 @@ class Hidden:
     Python puts before sys.path when the script begins."""
 
     def __init__(self, preload, path):
-        self._path = path
+        self._path, self._own_paths = path, preload.own_paths
         self._groups, self._apart, self._brought = preload.groups, preload.apart, preload.brought
         self._stage = 0  # so many groups have been given out
         self._rest = {}  # module -> its number of group; the bootstrap's own modules: -1
@@ -42,8 +42,10 @@ class Hidden:
             for module, key, old, _ in group.attributes:
                 _set(module, key, old)
             sys.meta_path[:] = [each for each in sys.meta_path if each not in group.finders]
+            _forget_paths(group.paths)
         if any(group.filters is not None for group in self._groups):
             _set_filters(self._groups[0].filters_before)
+        _forget_paths(self._own_paths)
         for name in self._modules:
             sys.modules.pop(name, None)
 
@@ -127,6 +129,7 @@ class Hidden:
             else:
                 os.environ[key] = value
         sys.meta_path += group.finders
+        _add_paths(group.paths)
         if group.filters is not None:
             _set_filters(group.filters)
         for stream, text in zip((sys.stdout, sys.stderr), group.printed):
@@ -143,6 +146,9 @@ class Hidden:
             number, module = self._rest.pop(name), self._modules[name]
             sys.modules[name] = module
             if number < 0:
+                # One of its modules was imported from each folder of a package.
+                folders = getattr(module, "__path__", ())
+                _add_paths({path: self._own_paths[path] for path in folders if path in self._own_paths})
                 continue
             group = self._groups[number]
             for owner, function, arguments, named in group.at_exit:
@@ -154,6 +160,16 @@ class Hidden:
                     for each, logger in group.loggers.items():
                         if logger is value:
                             _add_logger(each, logger)
+
+
+def _forget_paths(paths):
+    for path in paths:
+        sys.path_importer_cache.pop(path, None)
+
+
+def _add_paths(paths):
+    for path, finder in paths.items():
+        sys.path_importer_cache.setdefault(path, finder)
 
 
 def _set(owner, key, value):

@@ -38,6 +38,7 @@ class Group:
         self.variables = {}  # what it has written into the environment; None: removed
         self.loggers = {}
         self.finders = []  # added to sys.meta_path
+        self.paths = {}  # added to sys.path_importer_cache
         self.at_exit = []  # (module, function, arguments, named arguments)
         self.printed = (b"", b"")
         self.attributes = []  # (module, name, before, after): of modules that were there before it
@@ -55,6 +56,11 @@ def _filters():
 def loggers():
     logging = sys.modules.get("logging")
     return logging.root.manager.loggerDict if hasattr(logging, "root") else {}
+
+
+def new_paths(known):
+    """What was added to sys.path_importer_cache."""
+    return {path: finder for path, finder in sys.path_importer_cache.items() if path not in known}
 
 
 def held_by(module):
@@ -150,11 +156,11 @@ def _state(file):
 
 
 class Preload:
-    """`before`: the names of the modules that a process has which has imported nothing yet.
+    """`begun`: what the process was before it has imported anything (_ddprun_begin.py).
     `apart`: the variables that differ between the workers. `pace`: called at each import. `leave`: imports at which an
     earlier server had to stop, and why."""
 
-    def __init__(self, before, apart, pace, leave=()):
+    def __init__(self, begun, apart, pace, leave=()):
         self.apart = apart
         self.failed = ""  # the import behind others at which this server had to stop
         self._leave = dict(leave)
@@ -165,8 +171,9 @@ class Preload:
         self._refused = ""  # why an import was ended
         self._files = {}  # what was imported -> its state
         self._known_files = _descriptors()
-        self._known = set(before)
+        self._known = set(begun.modules)
         self.own = self._new_modules()  # what the bootstrap needs itself
+        self.own_paths = new_paths(begun.paths)
 
     # A finder: it sees the begin of each import.
     def find_spec(self, name, path=None, target=None):
@@ -226,6 +233,7 @@ class Preload:
 
     def _import(self, name):
         group, variables, known, finders = Group(name), dict(os.environ), set(loggers()), list(sys.meta_path)
+        paths = set(sys.path_importer_cache)
         group.functions = functions_of(sys.modules.items())
         attributes = {each: dict(module.__dict__) for each, module in sys.modules.items()
                       if hasattr(module, "__dict__") and not _is_ours(each)}
@@ -243,6 +251,7 @@ class Preload:
             group.filters = list(_filters())
         group.loggers = {each: logger for each, logger in loggers().items() if each not in known}
         group.finders = [each for each in sys.meta_path if each not in finders]
+        group.paths = new_paths(paths)
         group.modules = self._new_modules()
         group.needs = {each for module in group.modules.values() for each in held_by(module) if each in self.own}
         group.own_functions = functions_of(group.modules.items())

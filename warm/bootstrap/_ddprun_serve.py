@@ -155,7 +155,7 @@ class _Server:
             self._path = path_of(plan)
             sys.path[:0] = self._path
             leave = [each.split("\t", 1) for each in plan["leave"]]
-            self._preload = Preload(self._start.modules, set(plan["rank"]), self._pace, leave)
+            self._preload = Preload(self._start, set(plan["rank"]), self._pace, leave)
         self._slowly = bool(plan["slowly"])
         self._ran = self._waited = None
         why = self._start.unfit or self._preload.add(records)

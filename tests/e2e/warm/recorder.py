@@ -117,11 +117,18 @@ def _python():
 
 def _text(value):
     kind = type(value)
+    return _repr(value, 0) if kind in _PLAIN else kind.__name__
+
+
+def _repr(value, depth):
+    """repr() without addresses. The order of a set depends on them."""
+    kind = type(value)
     if kind is int and value > 1 << 40 and any(begin <= value < end for begin, end in _MAPPED):
         return "an address"
-    if kind in (set, frozenset):  # their order depends on addresses
-        return str(sorted(map(_text, value)))
-    return re.sub(r"0x[0-9a-f]{6,}", "0x", repr(value)) if kind in _PLAIN else kind.__name__
+    if depth < 3 and kind in (tuple, list, set, frozenset, dict) and len(value) <= 1000:
+        texts = [_repr(each, depth + 1) for each in (value.items() if kind is dict else value)]
+        return "%s of %s" % (kind.__name__, sorted(texts) if kind in (set, frozenset) else texts)
+    return re.sub(r"0x[0-9a-f]{6,}", "0x", repr(value))
 
 
 def _modules():
@@ -136,7 +143,7 @@ def _modules():
         for key, value in list(vars(module).items()):
             if key.startswith("__") or key in _OTHERWISE:
                 continue
-            found["value %s.%s" % (name, key)] = _text(value)[:3000]
+            found["value %s.%s" % (name, key)] = _text(value)[:30000]
     return found
 
 
