@@ -327,7 +327,7 @@ int main(int argc, char** argv) {
     if (!files) return fail_once(files.error(), environment);
     const auto options = launcher::parse_options(words, environment, *files);
     if (!options) return fail_once(options.error(), environment);
-    if (const auto text = launcher::printed_text(*options, this_release(),
+    if (const auto text = launcher::printed_text(*options, environment, this_release(),
                                                  is_torchrun(argv[0]) ? "torchrun" : "ddprun"))
         return print(*text);
 

@@ -11,8 +11,8 @@
 namespace ddprun::launcher {
 
 // The text that the options ask for instead of a start; nothing: they ask for none. `name` is the
-// command that completion is for.
-std::optional<std::string> printed_text(const Options& options, const Release& release,
-                                        std::string_view name);
+// command that completion is for; `environment` is what a batch script will have to set up.
+std::optional<std::string> printed_text(const Options& options, const Environment& environment,
+                                        const Release& release, std::string_view name);
 
 }  // namespace ddprun::launcher

@@ -3,6 +3,7 @@
 #include "launcher/options/sbatch_text.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "slurm/batch_templates.h"
 
@@ -55,14 +56,55 @@ void replace_value(std::string& text, std::string_view name, const std::string& 
     text.replace(begin, std::min(text.find(' ', begin), text.size()) - begin, value);
 }
 
+void remove_word(std::string& text, std::string_view name) {
+    const std::size_t at = find_word(text, name);
+    if (at != std::string::npos) text.erase(at, text.find(' ', at + 1) - at);
+}
+
 // The line that starts the job is the only one outside comments that names the program.
 bool is_command(std::string_view line) {
     return !line.starts_with('#') && line.find(kProgram) != std::string_view::npos;
 }
 
+// The template's line that activates the environment beside the script, and the comment that stands
+// for modules.
+constexpr std::string_view kActivates = "if [[ -f venv/bin/activate ]]";
+constexpr std::string_view kLoads = "#   module load ";
+
+std::string variable(const Environment& environment, const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? "" : found->second;
+}
+
+// Activates what is active now; empty: nothing is. conda has no fixed place: its own program
+// tells.
+std::string activation(const Environment& environment) {
+    if (const std::string venv = variable(environment, "VIRTUAL_ENV"); !venv.empty())
+        return "source " + shell_word(venv + "/bin/activate");
+    const std::string conda = variable(environment, "CONDA_PREFIX");
+    std::string program = variable(environment, "CONDA_EXE");
+    if (conda.empty() || program.empty()) return "";
+    program.resize(std::min(program.rfind('/'), program.size()));
+    return "source " + shell_word(program + "/activate") + " " + shell_word(conda);
+}
+
+// As the module command has them: "a:b".
+std::string modules(const Environment& environment) {
+    std::string loaded = variable(environment, "LOADEDMODULES");
+    std::ranges::replace(loaded, ':', ' ');
+    return loaded.empty() ? "" : "module load " + loaded;
+}
+
+// "train" of "train.py".
+std::string stem_of(const std::string& program) {
+    const std::string name = program.substr(program.rfind('/') + 1);
+    return name.substr(0, name.rfind('.') == 0 ? std::string::npos : name.rfind('.'));
+}
+
 class Filler {
   public:
-    Filler(const Options& options, std::string_view script) : options_(options), script_(script) {}
+    Filler(const Options& options, const Environment& environment, std::string_view script)
+        : options_(options), environment_(environment), script_(script) {}
 
     std::string text() {
         std::string_view rest = script_;
@@ -71,10 +113,12 @@ class Filler {
             std::string line(rest.substr(0, end));
             rest.remove_prefix(end + 1);
             if (line.starts_with("#SBATCH")) {
-                // A program of MPI computes on processors, unless it says otherwise.
-                if (options_.pmi && line.find("--gpus-per-node") != std::string::npos) continue;
+                if (on_processors()) remove_word(line, "gpus-per-node");
+                if (line == "#SBATCH") continue;
                 resources(line);
+                if (!std::exchange(has_name_, true)) add_name();
             }
+            set_up(line);
             if (is_command(line)) command(line);
             text_ += line + "\n";
         }
@@ -82,6 +126,34 @@ class Filler {
     }
 
   private:
+    // A program of MPI computes on processors, unless it says otherwise.
+    bool on_processors() const {
+        const auto& workers = options_.nproc_per_node;
+        return options_.pmi || (workers && workers->kind == WorkersPerNode::Kind::cpu);
+    }
+
+    // What a job of the user's own needs, and the example does not.
+    void add_name() {
+        if (options_.program.empty()) return;
+        text_ += "#SBATCH --job-name=" + shell_word(stem_of(options_.program));
+        if (script_.find(" --output=") == std::string_view::npos) text_ += " --output=%x-%j.out";
+        text_ +=
+            "\n# If your cluster asks for them, fill in and remove one #:\n"
+            "##SBATCH --account=ACCOUNT --partition=PARTITION\n";
+    }
+
+    // Inside a container there are another Python and other libraries.
+    void set_up(std::string& line) {
+        const std::string loads = modules(environment_), activates = activation(environment_);
+        if (line.starts_with(kLoads) && !loads.empty()) line = loads;
+        if (line.starts_with(kActivates) && !activates.empty()) line = activates;
+        if (!is_command(line) || script_.find(kActivates) != std::string_view::npos ||
+            options_.print_sbatch == "container")
+            return;
+        for (const std::string& each : {loads, activates})
+            if (!each.empty()) text_ += each + "\n";
+    }
+
     // A script with spares keeps as many: its --nodes is above the MAX of its --nnodes.
     int spares() const {
         const std::string range = word_value(script_, "nnodes");
@@ -138,15 +210,17 @@ class Filler {
     }
 
     const Options& options_;
+    const Environment& environment_;
     const std::string_view script_;
     std::string text_;
+    bool has_name_ = false;
 };
 
 }  // namespace
 
-std::string sbatch_text(const Options& options) {
+std::string sbatch_text(const Options& options, const Environment& environment) {
     for (const slurm::BatchTemplate& one : slurm::batch_templates())
-        if (one.name == *options.print_sbatch) return Filler(options, one.text).text();
+        if (one.name == *options.print_sbatch) return Filler(options, environment, one.text).text();
     DDPRUN_CHECK(false, "a batch script that the option does not offer");
     return "";
 }

@@ -10,7 +10,8 @@ namespace ddprun::launcher {
 
 // The script that `options.print_sbatch` names. Numbers of nodes and GPUs go to sbatch; options
 // that say what Slurm knows are left out, with a comment. Without a program the script keeps its
-// example.
-std::string sbatch_text(const Options& options);
+// example. Modules and the virtual or conda environment that are active in `environment` are
+// activated by the script.
+std::string sbatch_text(const Options& options, const Environment& environment);
 
 }  // namespace ddprun::launcher

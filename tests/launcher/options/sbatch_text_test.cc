@@ -18,10 +18,10 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
-std::string script(const std::vector<std::string>& words) {
+std::string script(const std::vector<std::string>& words, const Environment& environment = {}) {
     const auto options = parse_options(words, {});
     EXPECT_TRUE(options) << options.error();
-    return options ? sbatch_text(*options) : "";
+    return options ? sbatch_text(*options, environment) : "";
 }
 
 // Without other options a script is the file in slurm/, byte for byte, and each one is offered.
@@ -58,6 +58,41 @@ TEST(SbatchText, AProgramOfMpiAsksForProcessors) {
     EXPECT_THAT(text, Not(HasSubstr("gpus")));
     EXPECT_THAT(text, HasSubstr("\n#SBATCH --cpus-per-task=8\n"));
     EXPECT_THAT(text, HasSubstr("--pmi ./solver"));
+}
+
+TEST(SbatchText, WorkersOfProcessorsAskForNoGpus) {
+    EXPECT_THAT(script({"--print-sbatch", "--nproc-per-node=cpu", "p"}),
+                HasSubstr("\n#SBATCH --nodes=1 --ntasks-per-node=1 --cpus-per-task=32 --time="));
+    EXPECT_THAT(script({"--print-sbatch=elastic", "--nproc-per-node=cpu", "p"}),
+                Not(HasSubstr("gpus")));
+    EXPECT_THAT(script({"--print-sbatch=elastic", "--nproc-per-node=gpu", "p"}),
+                HasSubstr("--gpus-per-node=4"));
+}
+
+TEST(SbatchText, TheJobHasTheNameOfItsProgramAndALogOfItsOwn) {
+    EXPECT_THAT(script({"--print-sbatch", "python/fine_tune.py"}),
+                HasSubstr("#!/bin/bash\n#SBATCH --job-name=fine_tune --output=%x-%j.out\n"
+                          "# If your cluster asks for them, fill in and remove one #:\n"
+                          "##SBATCH --account=ACCOUNT --partition=PARTITION\n#SBATCH --nodes=1 "));
+    const std::string array = script({"--print-sbatch=array", ".hidden"});
+    EXPECT_THAT(array, HasSubstr("\n#SBATCH --job-name=.hidden\n"));
+    EXPECT_THAT(array, HasSubstr("\n#SBATCH --output=%x-%A_%a.out\n"));
+}
+
+// What works at the prompt works in the job.
+TEST(SbatchText, WhatIsActiveIsActivated) {
+    const Environment venv{{"VIRTUAL_ENV", "/home/a b/venv"}, {"CONDA_PREFIX", "/opt/conda"}};
+    EXPECT_THAT(script({"--print-sbatch", "p"}, venv),
+                HasSubstr("01:00:00\nsource '/home/a b/venv/bin/activate'\nsrun "));
+    const Environment conda{{"CONDA_PREFIX", "/opt/conda/envs/torch"},
+                            {"CONDA_EXE", "/opt/conda/bin/conda"},
+                            {"LOADEDMODULES", "cuda/12.4:nccl/2.28"}};
+    const std::string text = script({"--print-sbatch=elastic", "p"}, conda);
+    EXPECT_THAT(text, HasSubstr("\nmodule load cuda/12.4 nccl/2.28\n"
+                                "source /opt/conda/bin/activate /opt/conda/envs/torch\n"));
+    EXPECT_THAT(text, Not(HasSubstr("if [[")));
+    EXPECT_THAT(script({"--print-sbatch=container", "p"}, conda), Not(HasSubstr("activate")));
+    EXPECT_THAT(script({"--print-sbatch=elastic", "p"}), HasSubstr("\nif [[ -f venv/bin/act"));
 }
 
 // The user's value takes the place of the script's own, and a script with a spare keeps one.
