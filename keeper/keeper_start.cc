@@ -79,7 +79,7 @@ Result<Started> start_by_fork(const KeeperOptions& options) {
         // _exit() and not exit(): this is a copy of ddprun, and its exit handlers and buffers
         // belong to the original.
         rename_command_line(options.command_line);
-        ::_exit(run(pair->keepers.release(), options.own_session, self));
+        ::_exit(run(pair->keepers.release(), options.own_session, self, options.folders));
     }
     return Started{pid, std::move(pair->ours)};
 }
@@ -123,7 +123,7 @@ std::span<char> command_line_of(int argc, char** argv) {
 int keeper_main_exec(int argc, char** argv) {
     if (argc != 4) return 2;
     const auto agent = static_cast<pid_t>(std::atol(argv[2]));
-    return keeper::run(keeper::kSocket, std::strcmp(argv[3], "session") == 0, agent);
+    return keeper::run(keeper::kSocket, std::strcmp(argv[3], "session") == 0, agent, {});
 }
 
 }  // namespace ddprun::agent

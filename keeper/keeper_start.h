@@ -5,6 +5,8 @@
 #include <sys/types.h>
 
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/system/unique_fd.h"
@@ -18,6 +20,9 @@ struct KeeperOptions {
     // one. /proc shows it as the command line, so a forked keeper writes its name over it. Empty:
     // the command line stays that of this program.
     std::span<char> command_line{};
+    // Absolute paths of folders that ddprun may make later. The keeper removes them when ddprun is
+    // gone, until remove_when_gone() names another. A keeper started by exec does not know them.
+    std::vector<std::string> folders{};
 };
 
 // Returns that memory. The kernel puts the texts one behind the other.

@@ -357,8 +357,10 @@ int main(int argc, char** argv) {
     // A single worker at a terminal may be a debugger. It stays in our session, so that it can read
     // the keyboard and Ctrl-C and Ctrl-Z reach it.
     const bool terminal = input->plan.slots == 1 && ::isatty(STDIN_FILENO);
-    auto keeper = agent::Keeper::start(
-        {.own_session = !terminal, .command_line = agent::command_line_of(argc, argv)});
+    input->temporary_name = agent::draw_temporary_name();
+    auto keeper = agent::Keeper::start({.own_session = !terminal,
+                                        .command_line = agent::command_line_of(argc, argv),
+                                        .folders = agent::temporary_places(input->temporary_name)});
     if (!keeper) return cannot_run(keeper.error());
     return launcher::run_job(std::move(*input), std::move(*keeper)).code;
 }

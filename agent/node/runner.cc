@@ -365,7 +365,8 @@ void Runner::bequeath_folder() {
 }
 
 AttemptFolder::Heirs Runner::heirs() {
-    return {.origin = [](const std::string& folder) { return to_json(origin_here(folder)); },
+    return {.name = config_.temporary_name,
+            .origin = [](const std::string& folder) { return to_json(origin_here(folder)); },
             .furnish = {warm_.furnish(), recorders_.furnish(!config_.log_dir.empty())},
             .found =
                 [this, alive = std::weak_ptr(alive_)](OthersFolders others) {

@@ -38,10 +38,11 @@ class Runner {
         WorkerPlan workers;
         warm::Mode warm = warm::Mode::off;
         RecorderOptions recorders;
-        std::string log_dir;        // empty: workers' files go to a temporary folder
-        Duration lease;             // goes to the keeper with each deadline
-        bool serve_timers = false;  // offer torchrun's file timers
-        std::string timer_file;     // path of their FIFO; empty: beside the workers' files
+        std::string log_dir;         // empty: workers' files go to a temporary folder
+        std::string temporary_name;  // of that folder; empty: any
+        Duration lease;              // goes to the keeper with each deadline
+        bool serve_timers = false;   // offer torchrun's file timers
+        std::string timer_file;      // path of their FIFO; empty: beside the workers' files
         NodeStore::Config store;
         // Asks Slurm when the job's time ends. If there is an answer, it comes from the loop. Empty
         // outside Slurm.

@@ -85,6 +85,13 @@ std::vector<std::string> temporary_parents() {
     return parents;
 }
 
+std::vector<std::string> temporary_places(const std::string& name) {
+    std::vector<std::string> places = temporary_parents();
+    std::error_code ignored;  // without a working directory, a relative TMPDIR means nothing
+    for (std::string& place : places) place = fs::absolute(place, ignored).string() + "/" + name;
+    return places;
+}
+
 bool WantedFiles::any() const {
     return filtered != 0 || std::ranges::any_of(streams, [](int bits) { return bits != 0; });
 }
@@ -92,6 +99,7 @@ bool WantedFiles::any() const {
 // The part that runs on the file thread. It keeps the folders that exist already.
 struct AttemptFolder::Maker {
     std::string log_dir, run_id;
+    std::string name;           // of the temporary folder, if it may be chosen
     std::string base;           // empty until it is made
     TemporaryFolder temporary;  // the same
     std::string last;           // of the last generation, in `temporary`
@@ -141,7 +149,7 @@ Result<> AttemptFolder::Maker::use_temporary(AttemptFiles& made, Generation gene
     if (!temporary.path.empty() && fill(made, temporary.path, generation, none)) return {};
     Result<> result;
     for (const std::string& parent : by_room(temporary_parents())) {
-        TemporaryFolder folder = make_temporary_folder(parent);
+        TemporaryFolder folder = make_temporary_folder(parent, name);
         const int code = errno;
         if (folder.path.empty()) {
             result = Error(ErrorCode::unavailable,
@@ -158,7 +166,7 @@ Result<> AttemptFolder::Maker::use_temporary(AttemptFiles& made, Generation gene
 
 void AttemptFolder::Maker::make_temporary() {
     for (const std::string& parent : by_room(temporary_parents()))
-        if (temporary = make_temporary_folder(parent); !temporary.path.empty()) return;
+        if (temporary = make_temporary_folder(parent, name); !temporary.path.empty()) return;
 }
 
 void AttemptFolder::Maker::prepare(const Heirs& heirs) {
@@ -221,7 +229,7 @@ AttemptFolder::AttemptFolder(FileThread& files, std::string log_dir, std::string
                              Heirs heirs)
     : files_(files),
       stays_(!log_dir.empty()),
-      maker_(new Maker{std::move(log_dir), std::move(run_id), {}, {}, {}, {}, {}}),
+      maker_(new Maker{std::move(log_dir), std::move(run_id), heirs.name, {}, {}, {}, {}, {}}),
       heirs_(std::make_shared<Heirs>(std::move(heirs))) {}
 
 // The last job on the file thread removes the temporary folder, after everything that was posted

@@ -36,6 +36,8 @@ struct WantedFiles {
 
 // Folders in which the temporary folder may be made, the best first if all have room.
 std::vector<std::string> temporary_parents();
+// Where the temporary folder will be if it gets this name: one of these, absolute.
+std::vector<std::string> temporary_places(const std::string& name);
 
 // What was made for one generation.
 struct AttemptFiles {
@@ -57,6 +59,8 @@ class AttemptFolder {
 
     // For a ddprun that is killed together with its keeper, and for those that were.
     struct Heirs {
+        // Of the first temporary folder, known to the keeper; empty: it does not matter.
+        std::string name;
         // What the temporary folder says about the processes whose stop file lies below `folder`.
         // On the file thread; may be empty.
         std::function<std::string(const std::string& folder)> origin;

@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -96,16 +97,34 @@ std::vector<std::string> by_room(std::vector<std::string> parents) {
     return parents;
 }
 
-TemporaryFolder make_temporary_folder(const std::string& parent) {
-    std::string name = parent + "/" + kTemporaryFolder;
+std::string draw_temporary_name() {
+    constexpr std::string_view kCharacters =
+        "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    std::string name = kTemporaryFolder;
+    const auto first = static_cast<std::ptrdiff_t>(name.find('X'));
+    std::uint64_t number = random_number();
+    for (char& c : std::span(name.begin() + first, name.end())) {
+        c = kCharacters[number % kCharacters.size()];
+        number /= kCharacters.size();
+    }
+    return name;
+}
+
+TemporaryFolder make_temporary_folder(const std::string& parent, const std::string& name) {
+    std::string path = parent + "/" + name;
+    if (name.empty() || ::mkdir(path.c_str(), 0700) != 0) {
+        if (!name.empty() && errno != EEXIST) return {};
+        path = parent + "/" + kTemporaryFolder;
+        if (!::mkdtemp(path.data())) return {};
+    }
     // The caller's umask may take even the owner's rights.
-    if (!::mkdtemp(name.data()) || ::chmod(name.c_str(), 0700) != 0) return {};
-    auto lock = open_folder(name);
+    if (::chmod(path.c_str(), 0700) != 0) return {};
+    auto lock = open_folder(path);
     // The result is ignored: if the file system has no locks, ddprun works without. Then nobody
     // removes the folder after a crash.
     if (lock) ::flock(lock->get(), LOCK_SH | LOCK_NB);
     std::error_code ignored;
-    return {fs::absolute(name, ignored).string(), lock ? std::move(*lock) : UniqueFd()};
+    return {fs::absolute(path, ignored).string(), lock ? std::move(*lock) : UniqueFd()};
 }
 
 void record_origin(const TemporaryFolder& folder, const std::string& origin) {

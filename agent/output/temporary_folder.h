@@ -27,8 +27,11 @@ struct TemporaryFolder {
 // 64 MiB that containers usually have in /dev/shm, and then no worker can write why it fails.
 std::vector<std::string> by_room(std::vector<std::string> parents);
 
-// Makes a folder with a random name in `parent` and locks it.
-TemporaryFolder make_temporary_folder(const std::string& parent);
+// A random name for a temporary folder. The keeper gets it before the folder is made, and so no
+// folder is left if ddprun is killed in between.
+std::string draw_temporary_name();
+// Makes a folder with this name in `parent` and locks it; with another one if it is taken or empty.
+TemporaryFolder make_temporary_folder(const std::string& parent, const std::string& name = {});
 // Writes who owns the folder, from its lock on. The text comes back in AbandonedFolder.
 void record_origin(const TemporaryFolder& folder, const std::string& origin);
 

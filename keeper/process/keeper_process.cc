@@ -46,7 +46,8 @@ constexpr int kQuiet = 20;
 // All state of the keeper. One thread, no callbacks: run() calls everything in order.
 class Process {
   public:
-    explicit Process(pid_t agent) : signals_(agent) {}
+    Process(pid_t agent, std::vector<std::string> folders)
+        : signals_(agent), will_(std::move(folders)) {}
 
     int run();
 
@@ -373,11 +374,11 @@ void Process::on_timer(Time now) {
 
 }  // namespace
 
-int run(int socket, bool own_session, pid_t agent) {
+int run(int socket, bool own_session, pid_t agent, std::vector<std::string> folders) {
     if (!become_keeper(socket, own_session)) return 1;
     // If ddprun has died already, its pid may belong to another process. The socket has ended then,
     // and this is enough to know.
-    Process process(::getppid() == agent ? agent : 0);
+    Process process(::getppid() == agent ? agent : 0, std::move(folders));
     return process.run();
 }
 

@@ -13,12 +13,16 @@
 
 #include <sys/types.h>
 
+#include <string>
+#include <vector>
+
 namespace ddprun::agent::keeper {
 
 // Makes this process a keeper, and runs it until ddprun is gone or asks it to end. Returns the exit
 // code. `socket` is the keeper's end of the socketpair. `agent` is the pid of ddprun, its parent.
+// `folders`: KeeperOptions.
 // The caller must leave with _exit(): the process is a fork of ddprun, and ddprun's destructors and
 // exit handlers must not run in it.
-int run(int socket, bool own_session, pid_t agent);
+int run(int socket, bool own_session, pid_t agent, std::vector<std::string> folders);
 
 }  // namespace ddprun::agent::keeper

@@ -40,18 +40,18 @@ void Will::prepare(const Request& request, std::vector<UniqueFd>& fds) {
 
 void Will::set_folder(const Request& request, std::vector<UniqueFd>& fds) {
     const std::vector<char> path = payload_of(request, fds);
-    folder_.assign(path.begin(), path.end());
+    folders_.assign(path.empty() ? 0 : 1, std::string(path.begin(), path.end()));
     folder_lock_ = fds.size() > 1 ? std::move(fds[1]) : UniqueFd();
 }
 
 void Will::see_sockets() { left_sockets_.see(::getpid()); }
 
 void Will::execute() {
-    // First the frame: the leader waits for it. A file system may hang, so the folder comes last.
+    // First the frame: the leader waits for it. A file system may hang, so folders come last.
     write_frame();
     link_.reset();
     listener_.reset();
-    if (!folder_.empty()) remove_folder(folder_, folder_lock_.get());
+    for (const std::string& folder : folders_) remove_folder(folder, folder_lock_.get());
     left_sockets_.remove();
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "keeper/between/keeper_protocol.h"
@@ -13,6 +14,8 @@ namespace ddprun::agent::keeper {
 // Filled by requests, executed once at the end.
 class Will {
   public:
+    // `folders`: what set_folder() replaces.
+    explicit Will(std::vector<std::string> folders) : folders_(std::move(folders)) {}
     // Each call replaces what the same function was told before. An incomplete request counts as
     // "nothing".
     void prepare(const Request& request, std::vector<UniqueFd>& fds);
@@ -31,8 +34,8 @@ class Will {
 
     std::vector<char> frame_;
     UniqueFd link_, listener_;
-    std::string folder_;
-    UniqueFd folder_lock_;  // until this process ends
+    std::vector<std::string> folders_;
+    UniqueFd folder_lock_;  // of the only one; until this process ends
     LeftSockets left_sockets_;
 };
 

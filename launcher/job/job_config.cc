@@ -40,8 +40,7 @@ rendezvous::MachineConfig machine_config(const JobInput& input, const rendezvous
     config.version = this_release().version;
     config.seed = random_number();
     config.limits = plan.limits;
-    if (plan.lead == Lead::if_address_matches)
-        config.rivals = rivals_of_step(plan);
+    if (plan.lead == Lead::if_address_matches) config.rivals = rivals_of_step(plan);
     // The difference between the two clocks, so that a pure machine can still print times of day.
     config.to_day = day_now() - boot_now().time_since_epoch();
     config.status_every = plan.status_every;
@@ -78,6 +77,7 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     config.serve_timers = serves_timers(input);
     config.timer_file = timer_file(input);
     config.log_dir = plan.log_dir;
+    config.temporary_name = input.temporary_name;
     config.lease = plan.limits.times.lease;
     config.uses_grpc = plan.ledger.place.kind == rendezvous::LedgerPlace::Kind::etcd;
     config.store = {

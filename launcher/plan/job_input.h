@@ -21,7 +21,8 @@ struct JobInput {
     // The soft limit that the workers get back.
     std::optional<std::uint64_t> nofile_soft;
     slurm::JobId slurm_job;
-    SecretText secret;  // the contents of --secret-file; empty: not given
+    std::string temporary_name;  // of the temporary folder
+    SecretText secret;           // the contents of --secret-file; empty: not given
     rendezvous::LedgerAccessPointer ledger_access;
 };
 

@@ -118,3 +118,24 @@ touch --date="1 hour ago" "$TMPDIR/ddprun_abcdef"
 run 20 --standalone bash -c 'while [[ -e $0 ]]; do sleep 0.05; done' "$TMPDIR/ddprun_abcdef"
 expect_code 0
 expect_nothing_left
+
+say "ddprun is killed at a call of its start: no folder stays, although no worker has run"
+rounds=20
+[[ -z ${DDPRUN_LONG:-} ]] || rounds=200
+for ((i = 0; i < rounds; i++)); do
+    code=0
+    DDPRUN_TEST_MARK=$mark timeout --signal=KILL "0.0$(printf '%02d' $((1 + RANDOM % 30)))" \
+        "$ddprun" --standalone sleep 331 >"$work/job.out" 2>"$work/job.err" </dev/null || code=$?
+    expect_code 137
+    expect_nothing_left
+done
+if command -v strace >/dev/null && strace -f -o /dev/null true 2>/dev/null; then
+    for call in mkdir,mkdirat:1 chmod,fchmodat:1 flock:1 mkdir,mkdirat:2 mkdir,mkdirat:3 flock:2 rename,renameat,renameat2:1; do
+        calls=?${call%:*}; calls=${calls//,/,?}
+        code=0
+        DDPRUN_TEST_MARK=$mark strace -f -qq -o /dev/null -e trace="$calls" -e inject="$calls:signal=KILL:when=${call#*:}" \
+            "$ddprun" --standalone sleep 331 >"$work/job.out" 2>"$work/job.err" </dev/null || code=$?
+        expect_code 137
+        expect_nothing_left
+    done
+fi

@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 
+#include "agent/output/attempt_names.h"
 #include "tests/agent/output/output_rig.h"
 
 using namespace ddprun::agent;
@@ -89,6 +91,18 @@ TEST_F(TemporaryFolderTest, OfManyOnlySomeAreLookedAt) {
 }
 
 // One's own is not among them, nor one that has gone in the meantime.
+// The keeper removes the folder with the name that was drawn, so another's must never be taken.
+TEST_F(TemporaryFolderTest, TheNameIsTheDrawnOneUnlessTaken) {
+    const std::string name = draw_temporary_name();
+    EXPECT_EQ(name.size(), std::string(kTemporaryFolder).size());
+    EXPECT_NE(name, draw_temporary_name());
+    EXPECT_EQ(make_temporary_folder(rig.folder, name).path, rig.path(name));
+    const std::string another = make_temporary_folder(rig.folder, name).path;
+    EXPECT_TRUE(another != rig.path(name) && there(another));
+    EXPECT_EQ(make_temporary_folder(rig.path("none"), name).path, "");
+    EXPECT_EQ(errno, ENOENT);
+}
+
 TEST_F(TemporaryFolderTest, OnesOwnIsNotLookedAt) {
     const TemporaryFolder own = make_temporary_folder(rig.folder);
     record_origin(own, "me");
