@@ -52,6 +52,13 @@ Ending failed(const Error& error) {
         ours ? kInternalCode : kUnavailableCode, error.sentence());
 }
 
+// The signals of this process. A signal_set that is cleared or destroyed makes its signals deadly
+// again; one that comes at the end of the job must not end the process, so this one stays.
+boost::asio::signal_set& lasting_signals(boost::asio::io_context& loop) {
+    static auto* const signals = new boost::asio::signal_set(loop);
+    return *signals;
+}
+
 // One job on this node. The members at the end stand in the order in which they are made; the
 // destructor runs in reverse, so that each may use those above it.
 class Job {
@@ -235,11 +242,7 @@ class Job {
         // The text passes the loop.
         run_loop_until(
             loop_, [this] { return !service_->has_visitors(); }, kVisitorsLimit);
-        signals_.clear();
-        // From here on stop signals are ignored. `scontrol requeue` signals all processes of the
-        // step, also those that have heard of the end and only have their report left to write.
-        for (const auto* numbers : {&plan_.signals, &plan_.passed_on})
-            for (const int number : *numbers) std::signal(number, SIG_IGN);
+        ignore_signals();
         log_folder_ = runner.log_folder();
         return ending_.value_or(
             failed(Error(ErrorCode::internal, "the loop ended before the job")));
@@ -253,6 +256,15 @@ class Job {
             runner.signal(number);
             await_signal(runner);
         });
+    }
+
+    // From here on stop signals are ignored. `scontrol requeue` signals all processes of the step,
+    // also those that have heard of the end and only have their report left to write; a terminal
+    // may hang up meanwhile.
+    void ignore_signals() {
+        signals_.cancel();
+        for (const auto* numbers : {&plan_.signals, &plan_.passed_on})
+            for (const int number : *numbers) std::signal(number, SIG_IGN);
     }
 
     // Ends the loop when the job has ended. The leader must stay until every node has heard the
@@ -350,7 +362,7 @@ class Job {
     boost::asio::io_context loop_{1};
     FileThread files_{loop_};
     JobVoice voice_{loop_, plan_.console_overflow};
-    boost::asio::signal_set signals_{loop_};
+    boost::asio::signal_set& signals_ = lasting_signals(loop_);
     std::optional<JobInSlurm> slurm_;
     std::optional<rendezvous::Secrets> secrets_;  // empty in a job of one node
     JobLedger ledger_{loop_, files_, plan_, input_.ledger_access, voice_.log()};

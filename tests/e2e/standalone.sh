@@ -101,3 +101,17 @@ wait_until 10 count_is "sleep 305" 4 || fail "the workers do not run"
 kill -KILL "${pid[job]}"
 join job 5
 expect_nothing_left 5
+
+say "a terminal that hangs up while ddprun ends does not end it earlier"
+if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
+    # Only the main thread is traced. It hears SIGHUP from the call on that installs its handler, and later calls take
+    # the handlers back.
+    traced() { strace -qq -o "$work/calls" -e trace=rt_sigaction "$@" "$ddprun" --standalone true >/dev/null 2>&1; }
+    traced || fail "no job under strace"
+    grep '^rt_sigaction' "$work/calls" >"$work/actions"
+    first=$(grep -n -m1 '^rt_sigaction(SIGHUP, {sa_handler=0x' "$work/actions" | cut -d: -f1)
+    for ((i = first; i <= $(wc -l <"$work/actions"); i++)); do
+        traced -e inject="rt_sigaction:signal=HUP:when=$i" || true
+        expect_not_in "$work/calls" 'killed by SIGHUP'
+    done
+fi

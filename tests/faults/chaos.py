@@ -111,6 +111,16 @@ def send(pid: int | None, number: int) -> None:
             pass
 
 
+def is_early(pid: int, number: int) -> bool:
+    """Whether this process lives and does not hear this signal yet. ddprun hears it until it ends."""
+    try:
+        said = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
+    except OSError:
+        return False
+    heard = int(said["SigCgt"], 16) | int(said["SigIgn"], 16)
+    return "Z" not in said["State"] and not heard >> (number - 1) & 1
+
+
 class Round:
     def __init__(self, seed: int, binary: str, frozen: str):
         self.seed, self.binary = seed, binary
@@ -195,9 +205,14 @@ class Round:
         send(self.ddprun.pid, signal.SIGCONT)
         # In a job of one node no lease passes, so the keeper does not kill it.
 
+    def signal_ddprun(self, number: int) -> None:
+        if is_early(self.ddprun.pid, number):
+            self.allowed.add(-number)
+        send(self.ddprun.pid, number)
+
     def ddprun_stops(self) -> None:
         self.allowed |= CODES["stopped"]
-        send(self.ddprun.pid, self.dice.choice([signal.SIGTERM, signal.SIGINT]))
+        self.signal_ddprun(self.dice.choice([signal.SIGTERM, signal.SIGINT]))
 
     def ddprun_dies(self) -> None:
         # A keeper that stands still cannot clean up: nothing can, when both are lost (agent/README.md).
@@ -222,7 +237,7 @@ class Round:
 
     def signals(self) -> None:
         for _ in range(self.dice.choice([1, 200])):
-            send(self.ddprun.pid, self.dice.choice([signal.SIGHUP, signal.SIGWINCH, signal.SIGCHLD, signal.SIGCONT]))
+            self.signal_ddprun(self.dice.choice([signal.SIGHUP, signal.SIGWINCH, signal.SIGCHLD, signal.SIGCONT]))
         self.allowed |= {129}
 
     def look_at_the_end(self) -> list[str]:
