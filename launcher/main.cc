@@ -65,6 +65,8 @@ Environment read_environment() {
 
 // A node that cannot run workers joins to tell the others why. It waits for them so long.
 constexpr ddprun::Duration kUnusableComes = std::chrono::seconds{60};
+// How long the folders of PATH may take, before a check calls one silent.
+constexpr ddprun::Duration kPlacesAnswer = std::chrono::seconds{10};
 
 std::string value_of(const Environment& environment, const std::string& name) {
     const auto it = environment.find(name);
@@ -94,7 +96,9 @@ launcher::HostFacts look_at_host(const Environment& environment, const char* cal
     if (options.interface)
         for (auto& one : agent::interfaces())
             host.interfaces.emplace_back(std::move(one.interface), std::move(one.address));
-    host.gpus = agent::find_gpus();
+    auto [gpus, gpu_fault] = agent::find_gpus();
+    host.gpus = std::move(gpus);
+    host.gpu_fault = std::move(gpu_fault);
     host.cuda_visible_devices = optional_value(environment, "CUDA_VISIBLE_DEVICES");
     host.hip_visible_devices = optional_value(environment, "HIP_VISIBLE_DEVICES");
     if (const auto folder = optional_value(environment, "TMPDIR"); folder && !folder->empty())
@@ -180,6 +184,16 @@ Result<> check_programs(const launcher::Plan& plan, const Environment& environme
     return {};
 }
 
+// A start would hang where programs are looked for; a check says where.
+Result<> check_places(const Environment& environment) {
+    const std::string silent = launcher::find_silent_place(environment, kPlacesAnswer);
+    if (silent.empty()) return {};
+    return Error(ErrorCode::unavailable, silent + " does not answer within " +
+                                             to_text(kPlacesAnswer) +
+                                             ": programs are looked for there (PATH, VIRTUAL_ENV, "
+                                             "PYTHON_EXEC); a start on this node would hang");
+}
+
 // Plans this node's part of a job. Possible errors: usage, and those of read_secret_file().
 Result<launcher::JobInput> plan_job(const launcher::Options& options, const Allocation& allocation,
                                     Environment environment, const char* called_as) {
@@ -217,6 +231,9 @@ Result<launcher::JobInput> plan_job(const launcher::Options& options, const Allo
         input.plan.host_warnings.push_back(
             "/proc is missing here or shows another PID namespace (mount a new one): of what the "
             "workers start, only their own process groups can be killed");
+    if (const std::string& fault = input.host.gpu_fault; !fault.empty())
+        input.plan.host_warnings.push_back("the MIG instances of this node's GPUs are unknown: " +
+                                           fault + "; name them in CUDA_VISIBLE_DEVICES");
     if (const std::string& path = input.plan.identity.secret_file; !path.empty()) {
         auto secret = rendezvous::read_secret_file(path);
         if (!secret) return secret.error();
@@ -337,6 +354,8 @@ int main(int argc, char** argv) {
     // A dry run ends here: before anything is opened, started or written.
     if (options->dry_run) return dry_run(*options, allocation, environment, argv[0]);
 
+    if (options->check)
+        if (const auto good = check_places(environment); !good) return fail(good.error());
     auto input = plan_job(*options, allocation, environment, argv[0]);
     if (!input) {
         const int code = fail_on_host(input.error(), value_of(environment, "SLURM_LOCALID"));

@@ -84,9 +84,8 @@ bool is_divided(const HostRoots& roots) {
 }
 
 // A driver that hangs must not make ddprun hang.
-std::string ask_nvidia_smi() {
-    const auto answer = run_program_now({"nvidia-smi", "-L"}, std::chrono::seconds{20});
-    return answer ? answer->output : std::string();
+Result<ProgramResult> ask_nvidia_smi() {
+    return run_program_now({"nvidia-smi", "-L"}, std::chrono::seconds{20});
 }
 
 // A line of the file reads "GPU UUID:  GPU-…".
@@ -164,8 +163,9 @@ std::vector<Cpu> read_cpus(const std::vector<int>& numbers, const HostRoots& roo
     return cpus;
 }
 
-std::vector<Gpu> find_gpus(const HostRoots& roots) {
-    std::vector<Gpu> gpus;
+FoundGpus find_gpus(const HostRoots& roots) {
+    FoundGpus found;
+    std::vector<Gpu>& gpus = found.gpus;
     for (const fs::path& path : entries_of(roots.proc + "/driver/nvidia/gpus")) {
         gpus.push_back(gpu_at(path.filename(), roots));
         gpus.back().uuid = uuid_in(path / "information");
@@ -175,8 +175,14 @@ std::vector<Gpu> find_gpus(const HostRoots& roots) {
     if (gpus.empty() && fs::exists(roots.sys + "/bus/pci/drivers/nvidia", missing))
         for (const fs::path& path : entries_of(roots.sys + "/bus/pci/devices"))
             if (is_nvidia_gpu(path)) gpus.push_back(gpu_at(path.filename(), roots));
-    if (!gpus.empty() && is_divided(roots)) add_instances(gpus, ask_nvidia_smi());
-    return gpus;
+    if (!gpus.empty() && is_divided(roots)) {
+        const auto answer = ask_nvidia_smi();
+        if (answer)
+            add_instances(gpus, answer->output);
+        else
+            found.fault = answer.error().sentence();
+    }
+    return found;
 }
 
 // Lines of /proc/self/cgroup read "id:controllers:path". The list of controllers is empty for

@@ -25,7 +25,11 @@ std::vector<Cpu> read_cpus(const std::vector<int>& numbers, const HostRoots& roo
 // Returns NVIDIA's GPUs in the order of the PCI bus. Source: the driver's folder in /proc; if it is
 // missing, as in some containers, the PCI devices that are bound to the driver. If a GPU is divided
 // (MIG), `nvidia-smi -L` gives the instances, which may take up to 20 s.
-std::vector<Gpu> find_gpus(const HostRoots& roots = {});
+struct FoundGpus {
+    std::vector<Gpu> gpus;
+    std::string fault;  // why the instances of a divided GPU are missing; empty: they are not
+};
+FoundGpus find_gpus(const HostRoots& roots = {});
 
 // How many CPUs' worth of time the cgroups of this process allow, all parent groups included; empty
 // when there is no limit.

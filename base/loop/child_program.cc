@@ -321,12 +321,15 @@ asio::awaitable<Result<ProgramResult>> run_program(std::vector<std::string> word
 
 Result<ProgramResult> run_program_now(std::vector<std::string> words, Duration limit) {
     asio::io_context loop{1};
+    std::string hung;
+    on_hung_program(loop, [&hung](const std::string& sentence) { hung = sentence; });
     Result<ProgramResult> result = Error(ErrorCode::internal, "nothing has run");
     asio::co_spawn(loop, run_program(std::move(words), {}, limit),
                    [&](const std::exception_ptr& failed, Result<ProgramResult> answer) {
                        if (!failed) result = std::move(answer);
                    });
     loop.run();
+    if (!hung.empty()) return Error(ErrorCode::timed_out, hung);
     return result;
 }
 

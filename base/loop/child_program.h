@@ -43,7 +43,8 @@ boost::asio::awaitable<Result<ProgramResult>> run_program(
     std::vector<std::string> words, std::string input, Duration limit,
     StandardError errors = StandardError::dropped, std::string name = {});
 
-// The same where no loop runs yet. Blocks for as long as `limit`.
+// The same where no loop runs yet. Blocks for as long as `limit`. The error names a program that
+// hangs in the kernel.
 Result<ProgramResult> run_program_now(std::vector<std::string> words, Duration limit);
 
 // From now on `say` gets a sentence for each program of this loop that hangs, once.

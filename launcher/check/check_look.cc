@@ -16,6 +16,7 @@
 #include <memory>
 
 #include "agent/host/gpu_share.h"
+#include "base/loop/child_program.h"
 #include "base/system/unique_fd.h"
 #include "base/system/wait_in_time.h"
 #include "launcher/in_slurm/slurm_calls.h"
@@ -29,6 +30,8 @@ namespace {
 
 // How long a file system may take to answer before that counts as a finding.
 constexpr auto kFileLimit = std::chrono::seconds{10};
+// The same for the interpreter, which may read thousands of files before it runs anything.
+constexpr Duration kInterpreterLimit = std::chrono::seconds{20};
 
 std::optional<std::int64_t> free_bytes(const std::string& folder) {
     const auto answer = wait_in_time(kFileLimit, [folder] {
@@ -134,6 +137,21 @@ void look_at_slurm(NodeFacts& facts, const JobInput& input) {
     loop.run();
 }
 
+// It is executed: only so one finds out that it stands still, or that its file system does.
+void look_at_interpreter(NodeFacts& facts, const JobInput& input) {
+    const std::vector<std::string>& argv = input.plan.workers.argv;
+    const auto command = agent::warm::python_command(argv);
+    if (!facts.program_fault.empty() || (!command && !input.plan.program.python)) return;
+    std::vector<std::string> words = command ? command->interpreter : std::vector{argv.front()};
+    words.insert(words.end(), {"-c", ""});
+    const auto run = run_program_now(words, kInterpreterLimit);
+    if (run || run.error().code() != ErrorCode::timed_out) return;
+    facts.program_fault = "program " + words.front() + ": no answer within " +
+                          to_text(kInterpreterLimit) +
+                          "; it stands still, or the file system on which it lies does: try `" +
+                          words.front() + " -c ''` on this node";
+}
+
 // One node tries for all: it takes seconds.
 void look_at_warmth(NodeFacts& facts, const JobInput& input) {
     using agent::warm::Mode;
@@ -160,6 +178,7 @@ NodeFacts look_at_node(const JobInput& input) {
         if (!good) facts.program_fault = good.error().sentence();
     }
     facts.temporary = input.host.temporary_directory;
+    look_at_interpreter(facts, input);
     look_at_warmth(facts, input);
     look_at_slurm(facts, input);
     facts.temporary_free = free_bytes(facts.temporary);

@@ -4,11 +4,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <sstream>
+#include <vector>
 
 #include "base/default_path.h"
+#include "base/system/wait_in_time.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -41,6 +46,23 @@ std::string find_in_path(const std::string& program, const std::optional<std::st
         if (is_file(file) && ::access(file.c_str(), X_OK) == 0) return file;
     }
     return {};
+}
+
+std::string find_silent_place(const std::map<std::string, std::string>& environment,
+                              std::chrono::nanoseconds limit) {
+    const auto value = [&](const char* name, const char* or_else = "") {
+        const auto found = environment.find(name);
+        return found == environment.end() ? std::string(or_else) : found->second;
+    };
+    std::vector<std::string> places{value("PYTHON_EXEC"), value("VIRTUAL_ENV")};
+    std::istringstream folders(value("PATH", kDefaultPath));
+    for (std::string folder; std::getline(folders, folder, ':');) places.push_back(folder);
+    const auto at = std::make_shared<std::atomic<std::size_t>>(0);
+    const auto looked = wait_in_time(limit, [places, at] {
+        for (; *at < places.size(); ++*at) (void)is_file(places[*at] + "/python3");
+        return true;
+    });
+    return looked ? std::string() : places[std::min(at->load(), places.size() - 1)];
 }
 
 std::optional<std::string> find_python(const std::map<std::string, std::string>& environment,

@@ -2,6 +2,7 @@
 // the user's to correct, and no node should wait at a rendezvous for it. Shell: looks at files.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -14,6 +15,11 @@ namespace ddprun::launcher {
 // The executable file that execvp() would find for a name without a slash; empty: none. `path` is
 // PATH, as in all functions here; nothing: it is not set, and kDefaultPath counts.
 std::string find_in_path(const std::string& program, const std::optional<std::string>& path);
+
+// The first place where a program or an interpreter is looked for, and which does not answer within
+// `limit`: one of a dead file server; empty: all answer. Starts a thread.
+std::string find_silent_place(const std::map<std::string, std::string>& environment,
+                              std::chrono::nanoseconds limit);
 
 // The Python interpreter to use: PYTHON_EXEC, else the one of the active virtual environment, else
 // the one beside ddprun if it was called torchrun, or by its path in an environment that PATH does

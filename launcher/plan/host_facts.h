@@ -22,6 +22,7 @@ struct HostFacts {
     std::vector<agent::Cpu> cpu_list;  // the same, with what they share; for --numa-binding only
     std::optional<double> cpu_quota;   // of our control groups
     std::vector<agent::Gpu> gpus;      // that the host shows; what is visible is decided here
+    std::string gpu_fault;             // why instances of a divided GPU are missing (topology.h)
     std::optional<std::string> cuda_visible_devices;  // as set; empty text means none
     std::optional<std::string> hip_visible_devices;
     std::vector<std::pair<std::string, std::string>>

@@ -33,12 +33,21 @@ hangs() {
 # How many of it hang: its name.
 hanging() { pgrep -fc "^/bin/sh $work/$1.bin/$1( |\$)" || true; }
 none_hangs() { (($(hanging "$1") == 0)); }
-programs="event failure nvidia-smi getent munge unmunge squeue scontrol py-spy eu-stack"
+programs="event failure nvidia-smi getent munge unmunge squeue scontrol scancel py-spy eu-stack python3"
 for name in $programs; do hangs $name; done
+ln -s nvidia-smi.bin "$work/mig.bin"
 # What answers beside them.
 printf '#!/bin/sh\necho MUNGE:AwQFAAA=:\n' >"$work/unmunge.bin/munge"
 printf '#!/bin/sh\nexit 1\n' >"$work/scontrol.bin/squeue"
-chmod +x "$work/unmunge.bin/munge" "$work/scontrol.bin/squeue"
+# A job of two nodes whose batch host Slurm has taken out of it.
+# shellcheck disable=SC2016
+printf '#!/bin/sh\ncase "$*" in *"-s -h -o %%i -j"*) echo 8812.0; echo 8812.batch;; *) exit 1;; esac\n' >"$work/scancel.bin/squeue"
+printf '#!/bin/sh\nprintf "JobId=8812\\n JobState=RUNNING\\n BatchFlag=1\\n NodeList=n[2-3]\\n BatchHost=n1\\n"\n' \
+    >"$work/scancel.bin/scontrol"
+# An interpreter that stands still.
+mkdir "$work/stopped.bin"
+printf '#!/bin/sh\nkill -STOP $$\n' >"$work/stopped.bin/python3"
+chmod +x "$work/unmunge.bin/munge" "$work/scontrol.bin/squeue" "$work"/scancel.bin/s* "$work/stopped.bin/python3"
 fsfreeze --freeze "$frozen"
 # One whose own file system does not answer: it hangs in execve().
 server=""
@@ -99,6 +108,29 @@ in_step() {
 in_step squeue
 in_step scontrol --requeue-signal=USR1
 
+# One node of two in a step, of a job whose srun does not answer any more.
+PATH=$work/scancel.bin:$PATH SLURM_JOB_ID=8812 SLURM_STEP_ID=0 SLURM_STEP_NODELIST="$(uname -n),n3" SLURM_STEP_NUM_NODES=2 \
+    SLURM_STEP_TASKS_PER_NODE="1(x2)" SLURM_NODEID=0 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NTASKS=2 \
+    SLURM_LAUNCH_NODE_IPADDR=255.255.255.255 start scancel --nnodes=1:2 --nproc-per-node=1 --max-restarts=0 \
+    --rdzv-endpoint="$(uname -n):$(free_port)" --last-call=0.5 --ledger=memory --identity=none true
+touch "$work/script.py"
+for name in stopped python3; do
+    PATH=$work/$name.bin:$PATH start check-$name --standalone --check "$work/script.py"
+done
+[[ -z $server ]] || PYTHON_EXEC=$work/stopped/unread start check-unread --standalone --check "$work/script.py"
+[[ -z $server ]] || PATH=$work/stopped:$PATH start check-place --standalone --check "$work/script.py"
+# The driver of a divided GPU, whose instances nvidia-smi knows.
+mig=no
+if [[ -d /proc/driver ]]; then
+    mkdir -p "$work/driver/nvidia/gpus/0000:3B:00.0" "$work/driver/nvidia/capabilities/gpu0/mig/gi1"
+    echo 'GPU UUID: GPU-a' >"$work/driver/nvidia/gpus/0000:3B:00.0/information"
+    printf '#!/bin/sh\nmount --bind "%s" /proc/driver && exec "%s" "$@"\n' "$work/driver" "$ddprun" >"$work/in_mig"
+    printf '#!/bin/sh\nexec unshare --mount --propagation private "%s" "$@"\n' "$work/in_mig" >"$work/with_mig"
+    chmod +x "$work/in_mig" "$work/with_mig"
+    PATH=$work/mig.bin:$PATH ddprun=$work/with_mig start mig --standalone --nproc-per-node=1 sleep 1
+    mig=yes
+fi
+
 # So many programs of this name hang, one on each node (1), and one line of a job says so: name, job, how many.
 named_once() {
     wait_until 45 has "$work/$2.err" "[ /]$1 \(process [0-9]+\) hangs in the kernel" || fail "nobody names $1"
@@ -149,6 +181,32 @@ kill -USR1 "${pid[scontrol]}"
 join scontrol 90
 named_once scontrol scontrol
 expect_not_in "$work/scontrol.err" 'its keeper has killed it'
+
+say "scancel, when the allocation has lost its batch host: the job ends with its own code"
+join scancel 60
+expect_code 0
+named_once scancel scancel
+expect_in "$work/scancel.err" 'job 8812 has lost its batch host, but ddprun cannot end it: scancel: scancel did not answer within 10.0 s'
+
+say "an interpreter that stands still or hangs, for --check: it is what is wrong"
+for name in stopped python3 ${server:+unread}; do
+    join check-$name 60
+    expect_code 69
+    expect_in "$work/check-$name.out" 'workers  WRONG'
+    expect_in "$work/check-$name.out" ': program .*(python3|unread): no answer within 20.0 s; it stands still, or the file'
+done
+[[ -z $server ]] || {
+    join check-place 30
+    expect_code 69
+    expect_in "$work/check-place.err" "^ddprun: $work/stopped does not answer within 10.0 s: programs are looked for"
+}
+
+say "nvidia-smi -L, when a divided GPU is found at the start: the job runs without its instances"
+[[ $mig == no ]] || {
+    join mig 60
+    expect_code 0
+    expect_in "$work/mig.err" 'the MIG instances .* are unknown: nvidia-smi \(process [0-9]+\) hangs in the kernel: .*CUDA_VISIBLE_DEVICES$'
+}
 
 say "the program of --on-failure: the job ends with its code"
 join failure 60

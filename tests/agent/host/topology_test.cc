@@ -64,7 +64,7 @@ TEST_F(Topology, FindsGpusOfTheDriver) {
     write("proc/driver/nvidia/gpus/0000:D8:00.0/information", "GPU UUID: \t GPU-b");
     write("proc/driver/nvidia/gpus/0000:3B:00.0/information", "Model: X\nGPU UUID: \t GPU-a");
     write("sys/bus/pci/devices/0000:d8:00.0/numa_node", "1");
-    const std::vector<Gpu> gpus = find_gpus(roots_);
+    const std::vector<Gpu> gpus = find_gpus(roots_).gpus;
     ASSERT_EQ(gpus.size(), 2u);
     EXPECT_EQ(gpus[0].address, "0000:3b:00.0");
     EXPECT_EQ(gpus[0].uuid, "GPU-a");
@@ -84,10 +84,10 @@ TEST_F(Topology, FindsGpusOnTheBus) {
         fs::create_symlink(name[6] == '3' ? "../../drivers/vfio-pci" : "../../drivers/nvidia",
                            root_ / device / "driver");
     }
-    const std::vector<Gpu> gpus = find_gpus(roots_);
+    const std::vector<Gpu> gpus = find_gpus(roots_).gpus;
     ASSERT_EQ(gpus.size(), 1u);
     EXPECT_EQ(gpus[0].address, "0000:01:00.0");
-    EXPECT_TRUE(find_gpus({"/nonexistent", "/nonexistent"}).empty());
+    EXPECT_TRUE(find_gpus({"/nonexistent", "/nonexistent"}).gpus.empty());
 }
 
 // The driver's files do not name the instances of a GPU that is divided; nvidia-smi does. It may
@@ -104,9 +104,12 @@ TEST_F(Topology, AsksNvidiaSmiForTheInstancesOfADividedGpu) {
     const std::string path = ::getenv("PATH");
     ::setenv("PATH", ((root_ / "bin").string() + ":" + path).c_str(), 1);
     // Not divided yet: nvidia-smi is not asked.
-    EXPECT_TRUE(find_gpus(roots_).at(0).mig.empty());
+    EXPECT_TRUE(find_gpus(roots_).gpus.at(0).mig.empty());
     write("proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "x");
-    EXPECT_THAT(find_gpus(roots_).at(0).mig, testing::ElementsAre("MIG-1", "MIG-2"));
+    EXPECT_THAT(find_gpus(roots_).gpus.at(0).mig, testing::ElementsAre("MIG-1", "MIG-2"));
+    EXPECT_EQ(find_gpus(roots_).fault, "");
+    ::setenv("PATH", "/nonexistent", 1);
+    EXPECT_THAT(find_gpus(roots_).fault, testing::StartsWith("cannot start nvidia-smi: "));
     ::setenv("PATH", path.c_str(), 1);
 }
 
