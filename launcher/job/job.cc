@@ -186,7 +186,6 @@ class Job {
     }
 
     void find_ledger(const rendezvous::Welcome& leader, std::function<void(bool)> done) {
-        unanswered_.cancel();
         ledger_.find(leader, [this, done = std::move(done)](bool found) {
             if (found) tell_secrets_the_folder();
             done(found);
@@ -209,7 +208,12 @@ class Job {
                                      .secrets = secrets(),
                                      .look = std::bind_front(&Job::find_ledger, this),
                                      .members = std::bind_front(&Job::find_members, this)},
-                                    *service_, voice_.log(), std::move(on_event));
+                                    *service_, voice_.log(),
+                                    [this, on_event = std::move(on_event)](agent::Event event) {
+                                        if (std::holds_alternative<agent::MessageCame>(event))
+                                            unanswered_.cancel();
+                                        on_event(std::move(event));
+                                    });
         };
         agent::Runner runner(loop_, std::move(config), keeper_, *service_,
                              agent::Consoles{.files = voice_.files(),
@@ -370,7 +374,7 @@ class Job {
     std::optional<rendezvous::Service> service_;
     std::optional<EventProgram> events_;
     boost::asio::steady_timer last_{loop_};
-    boost::asio::steady_timer unanswered_{loop_};  // the endpoint; until a leader has welcomed us
+    boost::asio::steady_timer unanswered_{loop_};  // the endpoint; until a leader speaks
     std::optional<Ending> ending_;
     // Connection to the leader that told us the ending; it closes when the leader leaves.
     UniqueFd leader_;

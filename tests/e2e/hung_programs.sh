@@ -127,7 +127,7 @@ if [[ -d /proc/driver ]]; then
     printf '#!/bin/sh\nmount --bind "%s" /proc/driver && exec "%s" "$@"\n' "$work/driver" "$ddprun" >"$work/in_mig"
     printf '#!/bin/sh\nexec unshare --mount --propagation private "%s" "$@"\n' "$work/in_mig" >"$work/with_mig"
     chmod +x "$work/in_mig" "$work/with_mig"
-    PATH=$work/mig.bin:$PATH ddprun=$work/with_mig start mig --standalone --nproc-per-node=1 sleep 1
+    PATH=$work/mig.bin:$PATH ddprun=$work/with_mig start mig --standalone --nproc-per-node=1 true
     mig=yes
 fi
 

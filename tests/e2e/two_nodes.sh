@@ -166,3 +166,13 @@ SIX
     (($(grep -c '^2 at ' "$work/run.out") == 6 && $(grep -c '^1 at ' "$work/run.out") == 1)) || fail "not all have run"
     expect_nothing_left 5
 fi
+
+say "a node that has met its leader does not say that nobody answers at the endpoint"
+at=$(free_port)
+for name in one two; do # 4 s is how long it waits for an answer
+    start $name --nnodes=1:2 --rdzv-endpoint="127.0.0.1:$at" --rdzv-id="$mark" --identity=none --nproc-per-node=1 \
+        bash -c 'timeout 5 tail -f /dev/null || true'
+    [[ $name == two ]] || wait_until 10 reach || fail "nobody listens"
+done
+expect_both 0
+for name in one two; do expect_not_in "$work/$name.err" 'nobody answers'; done
