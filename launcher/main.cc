@@ -31,6 +31,7 @@
 #include "launcher/job/job.h"
 #include "launcher/job/meeting_point.h"
 #include "launcher/job/mpi_library.h"
+#include "launcher/job/products.h"
 #include "launcher/job/program_check.h"
 #include "launcher/options/config_files.h"
 #include "launcher/options/options.h"
@@ -342,7 +343,8 @@ int main(int argc, char** argv) {
     const std::vector<std::string> words(argv + (checks ? 2 : 1), argv + argc);
     const auto files = launcher::read_config_files(words, environment, !is_torchrun(argv[0]));
     if (!files) return fail_once(files.error(), environment);
-    const auto options = launcher::parse_options(words, environment, *files);
+    const launcher::Products products = launcher::products();
+    const auto options = launcher::parse_options(words, environment, *files, products.missing);
     if (!options) return fail_once(options.error(), environment);
     if (const auto text = launcher::printed_text(*options, environment, this_release(),
                                                  is_torchrun(argv[0]) ? "torchrun" : "ddprun"))
@@ -366,7 +368,8 @@ int main(int argc, char** argv) {
         input = std::move(*unusable);
     }
     if (checks)
-        return launcher::check_node(*input, options->check.value_or(launcher::CheckFormat::text));
+        return launcher::check_node(*input, options->check.value_or(launcher::CheckFormat::text),
+                                    products);
     if (options->check) launcher::make_check_plan(input->plan, *options, own_program(), words);
     input->host.local_addresses = agent::interface_addresses();
     // Before the first thread, where growing the descriptor table costs nothing
@@ -381,5 +384,5 @@ int main(int argc, char** argv) {
                                         .command_line = agent::command_line_of(argc, argv),
                                         .folders = agent::temporary_places(input->temporary_name)});
     if (!keeper) return cannot_run(keeper.error());
-    return launcher::run_job(std::move(*input), std::move(*keeper)).code;
+    return launcher::run_job(std::move(*input), std::move(*keeper), products).code;
 }

@@ -23,9 +23,9 @@
 #include <string>
 #include <vector>
 
+#include "agent/workers/python_command.h"
 #include "keeper/keeper.h"
 #include "warm/channel.h"
-#include "warm/python_command.h"
 
 namespace ddprun::agent::warm {
 

@@ -7,8 +7,8 @@
 #include <map>
 #include <string>
 
-#include "warm/python_command.h"
-#include "warm/warm_findings.h"
+#include "agent/parts/warm_findings.h"
+#include "agent/workers/python_command.h"
 
 namespace ddprun::agent::warm {
 

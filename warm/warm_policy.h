@@ -11,15 +11,10 @@
 // stays cold. If it fails early, too, the program is.
 #pragma once
 
+#include "agent/parts/warm_mode.h"
 #include "base/time.h"
 
 namespace ddprun::agent::warm {
-
-enum class Mode {
-    off,
-    automatic,  // starts wait for no server
-    always,     // starts wait for the server, the first one, too
-};
 
 // A generation that lives longer has started well.
 inline constexpr Duration kEarly = std::chrono::seconds{10};

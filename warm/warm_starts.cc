@@ -28,8 +28,8 @@ bool is_stop_file(const std::string& variable) { return variable.starts_with(kSt
 
 WarmStarts::WarmStarts(boost::asio::io_context& io, Keeper& keeper, FileThread& files, Job job,
                        Calls calls)
-    : io_(io),
-      keeper_(keeper),
+    : WorkerStarts(keeper),
+      io_(io),
       policy_(job.mode, job.workers >= job.cpus),
       calls_(std::move(calls)),
       timer_(io),

@@ -1,10 +1,8 @@
 // Starts the workers of each generation: from a fork server if one is ready and may be used, else
 // cold, by the keeper. Prepares the server while a generation trains. warm_policy.h decides.
 //
-//   furnish()    once, on the file thread: the Python files of the bootstrap
-//   begin()      a generation
-//   spawn()      each of its workers, in this turn of the loop
-//   progressed(), ended(), exited(): what the policy and the server need to know
+// furnish() writes the Python files of the bootstrap. progressed(), ended() and exited() are what
+// the policy and the server need to know.
 //
 // A worker of Python records what it imports of the list. It gets the bootstrap for that. So does
 // each one that is to open its flight recorder (bootstrap/_ddprun_recorder.py).
@@ -24,6 +22,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/node/worker_starts.h"
+#include "agent/workers/python_command.h"
 #include "base/loop/file_thread.h"
 #include "keeper/keeper.h"
 #include "warm/fork_server.h"
@@ -33,47 +33,29 @@
 
 namespace ddprun::agent::warm {
 
-class WarmStarts {
+class WarmStarts final : public WorkerStarts {
   public:
-    struct Job {
-        Mode mode = Mode::off;
-        bool needs_bootstrap = false;  // cold workers get the bootstrap in any case
-        WorkerStart worker;            // an example, without pipes
-        // Variables in its environment that are others as soon as the node has a place.
-        std::set<std::string> placed;
-        int workers = 1, cpus = 1;  // on this node
-    };
-    struct Calls {
-        std::function<void(const std::string&)> info, debug;  // lines of the log
-    };
     WarmStarts(boost::asio::io_context& io, Keeper& keeper, FileThread& files, Job job,
                Calls calls);
+    static std::unique_ptr<WorkerStarts> make(boost::asio::io_context& io, Keeper& keeper,
+                                              FileThread& files, Job job, Calls calls) {
+        return std::make_unique<WarmStarts>(io, keeper, files, std::move(job), std::move(calls));
+    }
 
-    // What the temporary folder needs before the first worker; empty where no worker can be warm.
-    std::function<void(const std::string& temporary)> furnish() const;
-    // `temporary`: the job's temporary folder; empty if there is none. `cold`: the leader wants a
-    // cold start.
-    void begin(const std::string& temporary, bool cold);
-    // As Keeper::spawn(). Or, after cancel(), with the error `refused`.
-    void spawn(const WorkerStart& start, Keeper::SpawnCallback done);
-    // The workers are being stopped: those that have not started will not.
-    void cancel();
-    // All workers are dead, and no spawn will be answered.
-    void keeper_died();
-    // A worker has reported progress, or all of the job have met.
-    void progressed();
-    // Why a cold start would differ from this worker's warm one, as its error file says; none: it
-    // says nothing like that. Then all later starts are cold.
-    std::optional<std::string> difference(const std::string& error);
+    // Empty where no worker can be warm.
+    std::function<void(const std::string& temporary)> furnish() const override;
+    void begin(const std::string& temporary, bool cold) override;
+    void spawn(const WorkerStart& start, Keeper::SpawnCallback done) override;
+    void cancel() override;
+    void keeper_died() override;
+    void progressed() override;
+    std::optional<std::string> difference(const std::string& error) override;
     // Whether the workers of this generation are forked from the server.
-    bool is_warm() const { return warm_; }
-    // The generation ends; `failed`: not because all workers have succeeded or were stopped. `met`:
-    // all workers of the job had met.
-    void ended(bool failed, bool met);
-    // The keeper has reaped a process. Returns whether it is not a worker but of the server.
-    bool exited(std::int64_t pid);
-    // The loop is about to end.
-    void close();
+    bool is_warm() const override { return warm_; }
+    void ended(bool failed, bool met) override;
+    // Helpers are of the server.
+    bool exited(std::int64_t pid) override;
+    void close() override;
 
   private:
     // A worker that a server shall fork, or the keeper starts cold after all.
@@ -102,7 +84,6 @@ class WarmStarts {
     std::string record_of(int index) const;
 
     boost::asio::io_context& io_;
-    Keeper& keeper_;
     WarmPolicy policy_;
     std::optional<PythonCommand> command_;  // none: no worker can be warm
     Calls calls_;

@@ -29,7 +29,7 @@ Result<WorkerSet::Seen> find(const WorkerSet* set, const WorkerAsked& asked) {
     return *seen;
 }
 
-void cut(StackLines& lines) {
+void cut(Diagnosis::Lines& lines) {
     for (std::string& line : lines)
         if (line.size() > kLongestLine) line = line.substr(0, kLongestLine) + "…";
     if (lines.size() <= kMostLines) return;
@@ -40,7 +40,7 @@ void cut(StackLines& lines) {
 }  // namespace
 
 rendezvous::OwnWorkers operator_answers(std::function<const WorkerSet*()> workers,
-                                        WorkerLooks& looks) {
+                                        Diagnosis& diagnosis) {
     rendezvous::OwnWorkers answers;
     answers.read = [workers](const WorkerAsked& asked, std::size_t lines,
                              std::function<void()> more) -> Result<rendezvous::ReadWorker> {
@@ -51,7 +51,7 @@ rendezvous::OwnWorkers operator_answers(std::function<const WorkerSet*()> worker
         return rendezvous::ReadWorker{
             set->generation(), std::make_unique<OutputReader>(seen->text, lines, std::move(more))};
     };
-    answers.look = [workers, &looks](const WorkerAsked& asked, auto done) {
+    answers.look = [workers, &diagnosis](const WorkerAsked& asked, auto done) {
         const WorkerSet* set = workers();
         const auto seen = find(set, asked);
         if (!seen) return done(seen.error());
@@ -60,12 +60,12 @@ rendezvous::OwnWorkers operator_answers(std::function<const WorkerSet*()> worker
                               "rank " + std::to_string(asked.rank) + " of generation " +
                                   std::to_string(set->generation().value) + " has ended"));
         if (seen->pid == 0) return done(unavailable("the worker is just being started"));
-        looks.look(seen->index, seen->pid,
-                   [generation = set->generation(), pid = seen->pid,
-                    done = std::move(done)](StackLines lines) {
-                       cut(lines);
-                       done(rendezvous::WorkerStacks{generation, pid, std::move(lines)});
-                   });
+        diagnosis.look(seen->index, seen->pid,
+                       [generation = set->generation(), pid = seen->pid,
+                        done = std::move(done)](Diagnosis::Lines lines) {
+                           cut(lines);
+                           done(rendezvous::WorkerStacks{generation, pid, std::move(lines)});
+                       });
     };
     return answers;
 }

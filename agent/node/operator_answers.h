@@ -6,15 +6,15 @@
 
 #include <functional>
 
-#include "agent/node/worker_looks.h"
+#include "agent/node/diagnosis.h"
 #include "agent/workers/worker_set.h"
 #include "rendezvous/model/own_workers.h"
 
 namespace ddprun::agent {
 
-// `workers`: those of the newest generation; null: none have been started yet. It and `looks` must
-// outlive the answers, and a look that is under way must not outlive `looks`.
+// `workers`: those of the newest generation; null: none have been started yet. It and `diagnosis`
+// must outlive the answers, and a look that is under way must not outlive `diagnosis`.
 rendezvous::OwnWorkers operator_answers(std::function<const WorkerSet*()> workers,
-                                        WorkerLooks& looks);
+                                        Diagnosis& diagnosis);
 
 }  // namespace ddprun::agent

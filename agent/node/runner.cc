@@ -38,18 +38,14 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
       log_(std::move(log)),
       on_exit_(std::move(on_exit)),
       machine_(config_.machine, boot_now()),
-      warm_(loop, keeper, consoles_.files,
-            warm_job(config_.warm, config_.recorders.opens_server, config_.workers,
-                     config_.machine.offer.slots),
-            {.info = says(Note::Level::info), .debug = says(Note::Level::debug)}),
-      recorders_(loop, recorder_options(config_.recorders, config_.workers),
-                 config_.workers.environment, says(Note::Level::warn)),
+      starts_(make_starts()),
+      diagnosis_(make_diagnosis()),
       folder_(consoles_.files, config_.log_dir, config_.machine.run_id, heirs()),
       orphans_(loop, says(Note::Level::warn)),
       store_(
           loop_, config_.store,
           [this](Generation generation, int processes) {
-              if (phases_.met(processes, boot_now())) warm_.progressed();
+              if (phases_.met(processes, boot_now())) starts_->progressed();
               post(StoreContact{generation, processes});
           },
           log_),
@@ -68,14 +64,31 @@ Runner::Runner(boost::asio::io_context& loop, Config config, Keeper& keeper,
               return workers_ && workers_->signal_one(pid, signal, why);
           },
           says(Note::Level::warn)),
-      looks_(
-          loop, [this] { return workers_.get(); }, recorders_,
-          [this](Event event) { post(seen(std::move(event))); }, says(Note::Level::warn),
-          // Who has asked for the end of a job that hangs believes it to be watched.
-          says(config_.machine.limits.hang_timeout > Duration{} ? Note::Level::warn
-                                                                : Note::Level::debug)),
       program_lock_(loop),
       timer_(loop) {}
+
+std::unique_ptr<WorkerStarts> Runner::make_starts() {
+    const MakeWorkerStarts make = config_.products.starts;
+    if (!make) return std::make_unique<WorkerStarts>(keeper_);
+    return make(loop_, keeper_, consoles_.files,
+                warm_job(config_.warm, config_.recorders.opens_server, config_.workers,
+                         config_.machine.offer.slots),
+                {.info = says(Note::Level::info), .debug = says(Note::Level::debug)});
+}
+
+std::unique_ptr<Diagnosis> Runner::make_diagnosis() {
+    Diagnosis::Calls calls{
+        .workers = [this] { return workers_.get(); },
+        .post = [this](Event event) { post(seen(std::move(event))); },
+        .warn = says(Note::Level::warn),
+        // Who has asked for the end of a job that hangs believes it to be watched.
+        .unseen = says(config_.machine.limits.hang_timeout > Duration{} ? Note::Level::warn
+                                                                        : Note::Level::debug)};
+    const MakeDiagnosis make = config_.products.diagnosis;
+    if (!make) return std::make_unique<Diagnosis>(std::move(calls));
+    return make(loop_, std::move(calls), recorder_options(config_.recorders, config_.workers),
+                config_.workers.environment);
+}
 
 Runner::~Runner() {
     alive_.reset();
@@ -91,7 +104,7 @@ void Runner::start() {
     keeper_.attach(loop_, share(config_.lease, kKeeperAnswers),
                    {.exited =
                         [this](std::int64_t pid, int status, Time at) {
-                            if (warm_.exited(pid)) return;
+                            if (starts_->exited(pid)) return;
                             heed_terminal(status);
                             if (workers_) workers_->exited(pid, status, at);
                         },
@@ -107,7 +120,7 @@ void Runner::start() {
     // Whenever the service opens or loses its standby link, the keeper needs the new descriptor.
     service_.on_standby([this] { prepare_gone(); });
     prepare_gone();
-    auto answers = operator_answers([this] { return workers_.get(); }, looks_);
+    auto answers = operator_answers([this] { return workers_.get(); }, *diagnosis_);
     answers.usage = [this] { return usage(); };
     service_.serve_workers(std::move(answers));
     post(Started{});
@@ -173,7 +186,7 @@ void Runner::perform(Effect& effect) {
             [&](const SignalWorkers& e) {
                 if (!workers_) return;
                 if (!e.stops) return workers_->pass_on(e.signal);
-                warm_.cancel();
+                starts_->cancel();
                 see_sockets();
                 e.hint ? workers_->stop(*e.hint) : workers_->signal(e.signal, e.abort);
             },
@@ -181,17 +194,16 @@ void Runner::perform(Effect& effect) {
                 if (workers_) workers_->ask_snapshot(e.hint);
             },
             [&](const AskJobEnd&) { ask_job_end(); },
-            [&](const ExamineWorkers& e) { looks_.examine(e); }, [&](const Sweep& e) { sweep(e); },
-            [&](const HurrySweep& e) { keeper_.hurry(e.grace); },
+            [&](const ExamineWorkers& e) { diagnosis_->examine(e); },
+            [&](const Sweep& e) { sweep(e); }, [&](const HurrySweep& e) { keeper_.hurry(e.grace); },
             [&](const LookForStuck& e) { look_for_stuck(e); }, [&](const Note& e) { log_(e); },
             [&](const Exit& e) {
                 // The machine has decided the end, so no further event reaches it.
                 finished_ = true;
                 timer_.cancel();
                 program_lock_.close();
-                looks_.close();
-                recorders_.close();
-                warm_.close();
+                diagnosis_->close();
+                starts_->close();
                 UniqueFd leader;
                 // Keeps the connection to a leader that has told us the end: main can wait for its
                 // close.
@@ -233,15 +245,16 @@ void Runner::spawn(const rendezvous::NodePlace& place, std::uint64_t job) {
     if (place.has_store() && !no_store_.empty()) return spawn_nothing(place);
     phases_.begin(place.world_size, boot_now());
     workers_ = std::make_unique<WorkerSet>(
-        loop_, config_.workers,
+        loop_, config_.workers, config_.products.workers,
         [this](const WorkerStart& start, Keeper::SpawnCallback done) {
-            warm_.spawn(start, std::move(done));
+            starts_->spawn(start, std::move(done));
         },
         consoles_, folder_, [this](Event event) { post(seen(std::move(event))); },
         [this](const Error& error) { warn(error.sentence()); });
     workers_->start(place, [this, cold = place.cold](const std::string& folder) {
-        warm_.begin(folder_.temporary(), cold);
-        recorders_.begin(folder_.temporary(), workers_->kept_folder(), config_.workers.environment);
+        starts_->begin(folder_.temporary(), cold);
+        diagnosis_->begin(folder_.temporary(), workers_->kept_folder(),
+                          config_.workers.environment);
         if (config_.serve_timers)
             if (const std::string path = timers_.serve(folder); !path.empty())
                 config_.workers.environment[kTimerVariable] = path;
@@ -269,16 +282,16 @@ void Runner::ask_job_end() {
 Event Runner::seen(Event event) {
     if (std::holds_alternative<WorkerStarted>(event)) phases_.started(boot_now());
     if (auto* exited = std::get_if<WorkerExited>(&event)) {
-        if (auto why = warm_.difference(exited->outcome.error))
+        if (auto why = starts_->difference(exited->outcome.error))
             return WarmStartDiffers{exited->generation, exited->outcome.local_rank, std::move(*why),
                                     exited->at};
-        exited->outcome.warm = warm_.is_warm();
+        exited->outcome.warm = starts_->is_warm();
     }
     if (auto* examined = std::get_if<WorkersExamined>(&event))
         for (rendezvous::WorkerOutcome& outcome : examined->outcomes)
-            outcome.warm = warm_.is_warm();
+            outcome.warm = starts_->is_warm();
     if (!std::holds_alternative<WorkerProgress>(event)) return event;
-    warm_.progressed();
+    starts_->progressed();
     if (phases_.under_way())
         log_(Note{Note::Level::debug, phases_.progressed(boot_now(), store_.last_request())});
     return event;
@@ -293,10 +306,10 @@ void Runner::sweep(const Sweep& effect) {
     sweeping_ = generation;
     see_sockets();
     if (workers_) workers_->kill();
-    warm_.cancel();
+    starts_->cancel();
     keeper_.noticed();
     const bool succeeded = workers_ && workers_->have_succeeded();
-    warm_.ended(!succeeded, effect.met);
+    starts_->ended(!succeeded, effect.met);
     keeper_.sweep(succeeded ? std::optional(patience()) : std::nullopt,
                   [this, generation, alive = std::weak_ptr(alive_)](const LeftRunning& left) {
                       // A keeper that has died answers its open sweeps as well. KeeperDied then
@@ -340,7 +353,7 @@ void Runner::keeper_died(const std::string& how) {
         workers_->kill();
         workers_->finish();
     }
-    warm_.keeper_died();
+    starts_->keeper_died();
     post(KeeperDied{how});
     if (const auto again = keeper_.restart(); !again)
         return post(NoKeeper{again.error().sentence()});
@@ -367,7 +380,7 @@ void Runner::bequeath_folder() {
 AttemptFolder::Heirs Runner::heirs() {
     return {.name = config_.temporary_name,
             .origin = [](const std::string& folder) { return to_json(origin_here(folder)); },
-            .furnish = {warm_.furnish(), recorders_.furnish(!config_.log_dir.empty())},
+            .furnish = {starts_->furnish(), diagnosis_->furnish(!config_.log_dir.empty())},
             .found =
                 [this, alive = std::weak_ptr(alive_)](OthersFolders others) {
                     if (alive.lock()) orphans_.begin(std::move(others));

@@ -17,16 +17,14 @@
 #include "agent/node/link.h"
 #include "agent/node/node_store.h"
 #include "agent/node/orphan_search.h"
+#include "agent/node/products.h"
 #include "agent/node/program_lock.h"
 #include "agent/node/start_phases.h"
-#include "agent/node/worker_looks.h"
 #include "agent/workers/worker_set.h"
 #include "agent/workers/worker_timers.h"
 #include "base/system/resident_memory.h"
 #include "base/system/unique_fd.h"
-#include "diagnosis/recorder/flight_recorders.h"
 #include "keeper/killing/left_sockets.h"
-#include "warm/warm_starts.h"
 
 namespace ddprun::agent {
 
@@ -36,6 +34,7 @@ class Runner {
     struct Config {
         MachineConfig machine;
         WorkerPlan workers;
+        Products products;
         warm::Mode warm = warm::Mode::off;
         RecorderOptions recorders;
         std::string log_dir;         // empty: workers' files go to a temporary folder
@@ -94,6 +93,8 @@ class Runner {
     void bequeath_folder();
     AttemptFolder::Heirs heirs();
     std::function<void(const std::string&)> says(Note::Level level);
+    std::unique_ptr<WorkerStarts> make_starts();
+    std::unique_ptr<Diagnosis> make_diagnosis();
     void warn(const std::string& sentence) { log_(Note{Note::Level::warn, sentence}); }
 
     // Reset first at the end. Callbacks that others hold look at it.
@@ -106,8 +107,8 @@ class Runner {
     Log log_;
     OnExit on_exit_;
     Machine machine_;
-    warm::WarmStarts warm_;
-    FlightRecorders recorders_;
+    std::unique_ptr<WorkerStarts> starts_;
+    std::unique_ptr<Diagnosis> diagnosis_;
     AttemptFolder folder_;
     OrphanSearch orphans_;
     LeftSockets left_sockets_;
@@ -117,7 +118,6 @@ class Runner {
     std::unique_ptr<Link> link_;
     std::unique_ptr<WorkerSet> workers_;
     WorkerTimers timers_;
-    WorkerLooks looks_;
     ProgramLock program_lock_;
     boost::asio::steady_timer timer_;
     Time armed_ = kNever;

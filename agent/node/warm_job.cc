@@ -4,19 +4,19 @@
 #include <utility>
 
 #include "agent/host/hardware.h"
+#include "agent/workers/python_command.h"
 #include "agent/workers/worker_request.h"
-#include "warm/python_command.h"
 
 namespace ddprun::agent {
 
-warm::WarmStarts::Job warm_job(warm::Mode mode, bool opens_recorder, const WorkerPlan& plan,
-                               int workers) {
-    warm::WarmStarts::Job job;
+WorkerStarts::Job warm_job(warm::Mode mode, bool opens_recorder, const WorkerPlan& plan,
+                           int workers) {
+    WorkerStarts::Job job;
     job.mode = mode;
     job.needs_bootstrap = opens_recorder || plan.framework_stop;
     job.worker = worker_start(plan, 0, 0);
     // Only Python's workers cost more than this.
-    if (mode == warm::Mode::off || !warm::python_command(job.worker.argv)) return job;
+    if (mode == warm::Mode::off || !python_command(job.worker.argv)) return job;
     EnvironmentToCome environment = environment_to_come(plan);
     job.worker.environment = std::move(environment.example);
     job.placed = std::move(environment.placed);
@@ -29,7 +29,7 @@ warm::WarmStarts::Job warm_job(warm::Mode mode, bool opens_recorder, const Worke
 // run in a container, where our folders are not.
 RecorderOptions recorder_options(RecorderOptions wanted, const WorkerPlan& plan) {
     wanted.nccl_pipe =
-        wanted.nccl_pipe && warm::python_command(worker_start(plan, 0, 0).argv).has_value();
+        wanted.nccl_pipe && python_command(worker_start(plan, 0, 0).argv).has_value();
     return wanted;
 }
 

@@ -2,17 +2,15 @@
 // before there are any.
 #pragma once
 
-#include <functional>
-
+#include "agent/node/worker_starts.h"
+#include "agent/parts/recorder_options.h"
 #include "agent/workers/worker_plan.h"
-#include "diagnosis/recorder/recorder_options.h"
-#include "warm/warm_starts.h"
 
 namespace ddprun::agent {
 
 // `workers`: how many this node will have. `opens_recorder`: --flight-recorder.
-warm::WarmStarts::Job warm_job(warm::Mode mode, bool opens_recorder, const WorkerPlan& plan,
-                               int workers);
+WorkerStarts::Job warm_job(warm::Mode mode, bool opens_recorder, const WorkerPlan& plan,
+                           int workers);
 
 // Of those that are wanted, the ones that these workers can have.
 RecorderOptions recorder_options(RecorderOptions wanted, const WorkerPlan& plan);

@@ -2,6 +2,7 @@
 #include "agent/pmi/pmi_server.h"
 
 #include <csignal>
+#include <utility>
 
 namespace ddprun::agent::pmi {
 
@@ -21,6 +22,14 @@ Server::Server(boost::asio::io_context& loop, const rendezvous::NodePlace& place
           },
           std::move(say)) {}
 
+std::unique_ptr<Pmi> Server::make(boost::asio::io_context& loop, const rendezvous::NodePlace& place,
+                                  std::shared_ptr<TurnBudget> turns, Pmi::End end, Say say) {
+    return std::make_unique<Server>(
+        loop, place, std::move(turns),
+        [end = std::move(end)](const Desk::Fault& fault) { end(fault.index, fault.why); },
+        std::move(say));
+}
+
 UniqueFd Server::open(int index) {
     auto& socket = sockets_.at(static_cast<std::size_t>(index));
     socket = std::make_unique<Socket>(
@@ -31,11 +40,12 @@ UniqueFd Server::open(int index) {
     return socket->open();
 }
 
-Desk::Exit Server::exited(int index, const ExitStatus& status) {
+Pmi::Exit Server::exited(int index, const ExitStatus& status) {
     const auto at = static_cast<std::size_t>(index);
     if (sockets_.at(at)) sockets_[at]->finish();
     if (ends_[at]) return {*ends_[at], ""};
-    return desk_.exited(index, status);
+    Desk::Exit exit = desk_.exited(index, status);
+    return {exit.status, std::move(exit.warning)};
 }
 
 void Server::end(const Desk::Fault& fault) {

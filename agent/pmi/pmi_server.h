@@ -17,26 +17,24 @@
 #include "agent/pmi/pmi_desk.h"
 #include "agent/pmi/pmi_rounds.h"
 #include "agent/pmi/pmi_socket.h"
+#include "agent/workers/pmi.h"
 #include "base/loop/turn_budget.h"
 #include "base/system/unique_fd.h"
 
 namespace ddprun::agent::pmi {
 
-class Server {
+class Server final : public Pmi {
   public:
     // A worker is to be ended.
     using End = std::function<void(const Desk::Fault&)>;
-    using Say = Rounds::Say;
-
     Server(boost::asio::io_context& loop, const rendezvous::NodePlace& place,
            std::shared_ptr<TurnBudget> turns, End end, Say say);
+    static std::unique_ptr<Pmi> make(boost::asio::io_context& loop,
+                                     const rendezvous::NodePlace& place,
+                                     std::shared_ptr<TurnBudget> turns, Pmi::End end, Say say);
 
-    // The worker's end of its socket, once for each worker; none if no descriptors are left. Close
-    // it when the worker has been requested.
-    UniqueFd open(int index);
-    // The worker's process has ended. What it asked before counts (End may be
-    // called). A worker that was to be ended has ended by that, however its process has left.
-    Desk::Exit exited(int index, const ExitStatus& status);
+    UniqueFd open(int index) override;
+    Exit exited(int index, const ExitStatus& status) override;
 
   private:
     void carry_out(Desk::Outcome outcome);

@@ -6,11 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "base/time.h"
-#include "diagnosis/stacks/kernel_stack.h"
 
 namespace ddprun::agent {
 
@@ -24,9 +21,5 @@ inline constexpr std::size_t kLastWordsLines = 2000;
 // file nor calls the program of core_pattern (core(5)). False: the limit cannot be set, as for
 // another user's process, and nothing was sent.
 bool abort_without_core(std::int64_t pid);
-
-// Takes the last words out of a worker's newest lines, and returns its functions. Of the lines
-// before as many are left as a report has.
-StackLines take_last_words(std::vector<std::string>& lines);
 
 }  // namespace ddprun::agent

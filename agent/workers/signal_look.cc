@@ -9,7 +9,6 @@
 #include <string>
 
 #include "base/system/small_file.h"
-#include "diagnosis/stacks/kernel_stack.h"
 #include "keeper/killing/descendants.h"
 
 namespace ddprun::agent {

@@ -44,10 +44,12 @@ struct WorkerSet::Worker : WorkerProcess {
     ProgressPipe progress;
 };
 
-WorkerSet::WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Spawn spawn,
-                     const Consoles& consoles, AttemptFolder& folder, OnEvent on_event, Warn warn)
+WorkerSet::WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan,
+                     const Products& products, Spawn spawn, const Consoles& consoles,
+                     AttemptFolder& folder, OnEvent on_event, Warn warn)
     : loop_(loop),
       plan_(plan),
+      products_(products),
       spawn_(std::move(spawn)),
       consoles_(consoles),
       folder_(folder),
@@ -108,7 +110,7 @@ void WorkerSet::start_all(AttemptFiles files, const Ready& ready) {
         if (const std::string folder = output_->folder(worker->index); !folder.empty())
             worker->error_file = folder + "/" + kErrorFile;
     requests_.emplace(consoles_.files, output_->folder(0));
-    if (plan_.pmi) serve_pmi();
+    if (plan_.pmi && products_.pmi) serve_pmi();
     ready(output_->folder(0));
     for (auto& worker : workers_) start_one(*worker, environment_of(*worker));
     if (early_) ask_snapshot(*early_);
@@ -116,12 +118,12 @@ void WorkerSet::start_all(AttemptFiles files, const Ready& ready) {
 
 // A worker that breaks the protocol is killed, with the reason in the report of its death.
 void WorkerSet::serve_pmi() {
-    pmi_.emplace(
+    pmi_ = products_.pmi(
         loop_, node_place_, turns_,
-        [this](const pmi::Desk::Fault& fault) {
-            Worker& worker = *workers_.at(static_cast<std::size_t>(fault.index));
-            worker.sent_signal = fault.why;
-            if (worker.lives()) signal_one(worker.pid, SIGKILL, fault.why);
+        [this](int index, const std::string& why) {
+            Worker& worker = *workers_.at(static_cast<std::size_t>(index));
+            worker.sent_signal = why;
+            if (worker.lives()) signal_one(worker.pid, SIGKILL, why);
         },
         [this](const std::string& line) { warn_(Error(ErrorCode::unavailable, line)); });
 }
@@ -187,7 +189,7 @@ void WorkerSet::signal(int number, const std::vector<std::int64_t>& abort_these)
 
 // False: nothing of it was asked for, or it cannot be had. Then it gets the usual signal.
 bool WorkerSet::abort(Worker& worker, const std::vector<std::int64_t>& processes) {
-    if (!has_fault_handler(plan_)) return false;
+    if (!products_.last_words || !has_fault_handler(plan_)) return false;
     for (const std::int64_t pid : processes) {
         if (!worker.has(pid) || !abort_without_core(pid)) continue;
         worker.aborted = true;
@@ -287,7 +289,7 @@ bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {
         worker->output->settle();
         ExitStatus status = from_wait_status(wait_status);
         if (pmi_) {
-            pmi::Desk::Exit exit = pmi_->exited(worker->index, status);
+            Pmi::Exit exit = pmi_->exited(worker->index, status);
             status = exit.status;
             if (!exit.warning.empty()) warn_(Error(ErrorCode::closed, std::move(exit.warning)));
         }
@@ -326,8 +328,9 @@ void WorkerSet::read_account(const Worker& worker, DeathFacts facts) {
 // judge_death() writes its sentence with the host's local rank; events count the workers of this
 // ddprun.
 void WorkerSet::tell(int index, DeathFacts facts) {
-    StackLines stack;
-    if (workers_.at(static_cast<std::size_t>(index))->aborted) stack = take_last_words(facts.tail);
+    std::vector<std::string> stack;
+    if (workers_.at(static_cast<std::size_t>(index))->aborted)
+        stack = products_.last_words(facts.tail);
     Death death = judge_death(std::move(facts));
     death.outcome.stack = std::move(stack);
     death.outcome.local_rank = index;

@@ -19,12 +19,12 @@
 #include "agent/machine/events.h"
 #include "agent/output/attempt_folder.h"
 #include "agent/output/generation_output.h"
-#include "agent/pmi/pmi_server.h"
+#include "agent/parts/watched_workers.h"
 #include "agent/workers/passed_signals.h"
+#include "agent/workers/pmi.h"
 #include "agent/workers/request_files.h"
 #include "agent/workers/worker_plan.h"
 #include "base/loop/turn_budget.h"
-#include "diagnosis/standstill/watched_workers.h"
 #include "keeper/keeper.h"
 
 namespace ddprun::agent {
@@ -40,8 +40,17 @@ class WorkerSet {
     // Starts one worker: Keeper::spawn(), or what stands before it.
     using Spawn = std::function<void(const WorkerStart& start, Keeper::SpawnCallback done)>;
 
-    WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, Spawn spawn,
-              const Consoles& consoles, AttemptFolder& folder, OnEvent on_event, Warn warn);
+    // What products add; null: the program was built without them.
+    struct Products {
+        MakePmi pmi = nullptr;
+        // Takes the functions that a process has written before its end out of its newest lines,
+        // and returns them (WorkerOutcome::stack). Of the others as many are left as a report has.
+        std::vector<std::string> (*last_words)(std::vector<std::string>& lines) = nullptr;
+    };
+
+    WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan, const Products& products,
+              Spawn spawn, const Consoles& consoles, AttemptFolder& folder, OnEvent on_event,
+              Warn warn);
     ~WorkerSet();
 
     // Requests all workers at once when their folders are made, after a call of `ready`. Each
@@ -110,6 +119,7 @@ class WorkerSet {
 
     boost::asio::io_context& loop_;
     const WorkerPlan& plan_;
+    const Products products_;
     Spawn spawn_;
     const Consoles& consoles_;
     AttemptFolder& folder_;
@@ -123,7 +133,7 @@ class WorkerSet {
     std::shared_ptr<TurnBudget> turns_ = std::make_shared<TurnBudget>(loop_);
     std::optional<GenerationOutput> output_;  // set when the folders are made
     std::optional<RequestFiles> requests_;    // set with it
-    std::optional<pmi::Server> pmi_;          // with --pmi; set with it
+    std::unique_ptr<Pmi> pmi_;                // with --pmi; set with it
     std::optional<SnapshotHint> early_;       // asked for before
     int signalled_ = 0;                       // last signal that was sent to all; 0: none
     bool failed_ = false;                     // one has, or was not started

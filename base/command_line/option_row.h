@@ -38,6 +38,8 @@ struct OptionRow {
     // An empty value is accepted and means "not given", as with torchrun.
     bool may_be_empty = false;
     bool pet = true;  // a PET_ variable can give this option
+    // Products that it needs, which a build may leave out: for values that begin like this.
+    std::string_view products = {}, product_value = {};
     std::string_view default_text = {};
     std::string_view help;
     // torchrun's default, if it is another, and its disadvantage.

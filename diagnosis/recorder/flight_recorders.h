@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/parts/recorder_options.h"
 #include "base/loop/file_thread.h"
-#include "diagnosis/recorder/recorder_options.h"
 #include "proto/ids.h"
 #include "rendezvous/model/recorded_calls.h"
 

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/system/small_file.h"
+#include "keeper/killing/descendants.h"
 
 namespace ddprun::agent {
 namespace {
@@ -155,25 +156,9 @@ std::string thread_line(const fs::path& thread, Process pid) {
     return line;
 }
 
-// Sorted, so that the main thread comes first.
-std::vector<Process> numbered(const fs::path& path) {
-    std::vector<Process> numbers;
-    std::error_code error;
-    for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
-        const std::string name = it->path().filename().string();
-        Process number = 0;
-        std::from_chars(name.data(), name.data() + name.size(), number);
-        numbers.push_back(number);
-    }
-    std::sort(numbers.begin(), numbers.end());
-    return numbers;
-}
-
 }  // namespace
 
 char process_state(Process pid) { return state_of(folder(pid)); }
-
-std::vector<Process> threads_of(Process pid) { return numbered(folder(pid) / "task"); }
 
 std::string kernel_line(Process pid, Process thread) {
     return thread_line(folder(pid) / "task" / std::to_string(thread), pid);

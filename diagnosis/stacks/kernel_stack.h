@@ -13,9 +13,6 @@ namespace ddprun::agent {
 
 using StackLines = std::vector<std::string>;
 
-// The threads of a process, the main thread first. Empty when the process is gone.
-std::vector<std::int64_t> threads_of(std::int64_t pid);
-
 // For example "thread 812 (python3) sleeps in futex; kernel: futex_wait_queue < do_futex".
 std::string kernel_line(std::int64_t pid, std::int64_t thread);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "diagnosis/stacks/python_process.h"
+#include "keeper/killing/descendants.h"
 
 namespace ddprun::agent {
 namespace {

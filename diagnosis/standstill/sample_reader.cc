@@ -16,6 +16,7 @@
 #include "diagnosis/stacks/process_memory.h"
 #include "diagnosis/stacks/python_process.h"
 #include "diagnosis/standstill/call_reader.h"
+#include "keeper/killing/descendants.h"
 
 namespace ddprun::agent {
 namespace {

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "agent/parts/watched_workers.h"
 #include "base/system/small_file.h"
 #include "diagnosis/stacks/memory.h"
-#include "diagnosis/standstill/watched_workers.h"
 #include "diagnosis/standstill/worker_sample.h"
 
 namespace ddprun::agent {

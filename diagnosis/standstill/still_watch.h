@@ -16,11 +16,11 @@
 #include <string>
 #include <vector>
 
+#include "agent/parts/watched_workers.h"
 #include "diagnosis/standstill/look_thread.h"
 #include "diagnosis/standstill/pace_meter.h"
 #include "diagnosis/standstill/sample_reader.h"
 #include "diagnosis/standstill/still_kinds.h"
-#include "diagnosis/standstill/watched_workers.h"
 
 namespace ddprun::agent {
 

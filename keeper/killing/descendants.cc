@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -72,6 +73,14 @@ bool kernel_lists_children() {
 }
 
 }  // namespace
+
+std::vector<std::int64_t> threads_of(std::int64_t pid) {
+    std::vector<std::int64_t> found;
+    const std::string folder = "/proc/" + std::to_string(pid) + "/task";
+    for_each_number(folder.c_str(), [&](pid_t thread) { found.push_back(thread); });
+    std::ranges::sort(found);
+    return found;
+}
 
 std::vector<pid_t> find_descendants(pid_t root) {
     std::vector<pid_t> found;

@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -19,6 +20,9 @@ std::vector<pid_t> find_descendants(pid_t root);
 
 // The pids of all children of a process, likewise.
 std::vector<pid_t> find_children(pid_t parent);
+
+// The threads of a process, the main thread first. Empty when the process is gone.
+std::vector<std::int64_t> threads_of(std::int64_t pid);
 
 // Whether this is a child of this process that has not ended.
 bool is_living_child(pid_t pid);

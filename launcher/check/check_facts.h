@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/parts/warm_findings.h"
 #include "base/error.h"
-#include "warm/warm_findings.h"
 
 namespace ddprun::launcher {
 

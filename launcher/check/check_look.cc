@@ -16,14 +16,13 @@
 #include <memory>
 
 #include "agent/host/gpu_share.h"
+#include "agent/workers/python_command.h"
 #include "base/loop/child_program.h"
 #include "base/system/unique_fd.h"
 #include "base/system/wait_in_time.h"
 #include "launcher/in_slurm/slurm_calls.h"
 #include "launcher/job/program_check.h"
 #include "rendezvous/ledger/ledger_open.h"
-#include "warm/python_command.h"
-#include "warm/warm_check.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -140,7 +139,7 @@ void look_at_slurm(NodeFacts& facts, const JobInput& input) {
 // It is executed: only so one finds out that it stands still, or that its file system does.
 void look_at_interpreter(NodeFacts& facts, const JobInput& input) {
     const std::vector<std::string>& argv = input.plan.workers.argv;
-    const auto command = agent::warm::python_command(argv);
+    const auto command = agent::python_command(argv);
     if (!facts.program_fault.empty() || (!command && !input.plan.program.python)) return;
     std::vector<std::string> words = command ? command->interpreter : std::vector{argv.front()};
     words.insert(words.end(), {"-c", ""});
@@ -153,17 +152,17 @@ void look_at_interpreter(NodeFacts& facts, const JobInput& input) {
 }
 
 // One node tries for all: it takes seconds.
-void look_at_warmth(NodeFacts& facts, const JobInput& input) {
+void look_at_warmth(NodeFacts& facts, const JobInput& input, const Products& products) {
     using agent::warm::Mode;
-    if (!is_first(input) || !facts.program_fault.empty()) return;
-    const auto command = agent::warm::python_command(input.plan.workers.argv);
+    if (!products.warm_check || !is_first(input) || !facts.program_fault.empty()) return;
+    const auto command = agent::python_command(input.plan.workers.argv);
     if (input.plan.warm == Mode::off || !command) return;
-    facts.warm = agent::warm::warm_check(*command, facts.temporary, input.environment);
+    facts.warm = products.warm_check(*command, facts.temporary, input.environment);
 }
 
 }  // namespace
 
-NodeFacts look_at_node(const JobInput& input) {
+NodeFacts look_at_node(const JobInput& input, const Products& products) {
     NodeFacts facts;
     facts.name = input.plan.node_name;
     facts.slots = input.plan.slots;
@@ -179,7 +178,7 @@ NodeFacts look_at_node(const JobInput& input) {
     }
     facts.temporary = input.host.temporary_directory;
     look_at_interpreter(facts, input);
-    look_at_warmth(facts, input);
+    look_at_warmth(facts, input, products);
     look_at_slurm(facts, input);
     facts.temporary_free = free_bytes(facts.temporary);
     facts.shared_memory_free = free_bytes("/dev/shm");

@@ -6,11 +6,12 @@
 #pragma once
 
 #include "launcher/check/check_facts.h"
+#include "launcher/job/products.h"
 #include "launcher/plan/job_input.h"
 
 namespace ddprun::launcher {
 
 // Fills everything in NodeFacts that needs no other node.
-NodeFacts look_at_node(const JobInput& input);
+NodeFacts look_at_node(const JobInput& input, const Products& products);
 
 }  // namespace ddprun::launcher

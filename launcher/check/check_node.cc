@@ -30,8 +30,10 @@ double wall_clock() {
 
 class Check {
   public:
-    Check(const JobInput& input, StoreClient store, std::unique_ptr<Reach> reach)
+    Check(const JobInput& input, const Products& products, StoreClient store,
+          std::unique_ptr<Reach> reach)
         : input_(input),
+          products_(products),
           rank_(number("RANK")),
           nodes_(number("WORLD_SIZE")),
           store_(std::move(store)),
@@ -39,7 +41,7 @@ class Check {
 
     // Looks at this host first, then at the others: a host's own findings need nobody.
     Result<> look() {
-        NodeFacts facts = look_at_node(input_);
+        NodeFacts facts = look_at_node(input_, products_);
         if (nodes_ > 1) {
             auto peers = find_peers();
             if (!peers) return peers.error();
@@ -127,6 +129,7 @@ class Check {
     }
 
     const JobInput& input_;
+    const Products& products_;
     int rank_, nodes_;
     StoreClient store_;
     std::unique_ptr<Reach> reach_;
@@ -141,7 +144,7 @@ int fail(const Error& error) {
 
 }  // namespace
 
-int check_node(const JobInput& input, CheckFormat format) {
+int check_node(const JobInput& input, CheckFormat format, const Products& products) {
     const auto address = input.environment.find("MASTER_ADDR"),
                port = input.environment.find("MASTER_PORT");
     if (address == input.environment.end() || port == input.environment.end())
@@ -151,7 +154,7 @@ int check_node(const JobInput& input, CheckFormat format) {
     if (!store) return fail(store.error());
     auto reach = Reach::listen(wall_clock);
     if (!reach) return fail(reach.error());
-    Check check(input, std::move(*store), std::move(*reach));
+    Check check(input, products, std::move(*store), std::move(*reach));
     if (auto looked = check.look(); !looked) return fail(looked.error());
     // Slower nodes may still call this node's listener, so it must stay until all findings are in.
     if (!check.tells()) {

@@ -12,6 +12,7 @@
 // Shell; blocks. Every single wait has a limit.
 #pragma once
 
+#include "launcher/job/products.h"
 #include "launcher/options/options.h"
 #include "launcher/plan/job_input.h"
 
@@ -20,6 +21,6 @@ namespace ddprun::launcher {
 // Returns the exit code: 0 if nothing is wrong, kCheckWrong if something is, 70 if the store cannot
 // be used or this process is not a worker. `input` is the plan that a real start on this node would
 // have.
-int check_node(const JobInput& input, CheckFormat format);
+int check_node(const JobInput& input, CheckFormat format, const Products& products);
 
 }  // namespace ddprun::launcher

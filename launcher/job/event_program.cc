@@ -7,8 +7,6 @@
 #include "base/count_text.h"
 #include "base/loop/run_loop_until.h"
 #include "base/system/boot_clock.h"
-#include "operator/control/control_messages.h"
-#include "operator/control/job_events.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -18,11 +16,12 @@ constexpr std::size_t kWaiting = 100;
 
 }  // namespace
 
-EventProgram::EventProgram(boost::asio::io_context& loop, std::string program, Look look, Warn warn,
-                           const EventLimits& limits)
+EventProgram::EventProgram(boost::asio::io_context& loop, std::string program, Look look,
+                           Texts texts, Warn warn, const EventLimits& limits)
     : loop_(loop),
       program_(std::move(program)),
       look_(std::move(look)),
+      texts_(std::move(texts)),
       warn_(std::move(warn)),
       limits_(limits),
       timer_(loop) {}
@@ -43,18 +42,14 @@ void EventProgram::arm() {
 
 void EventProgram::look(const std::optional<rendezvous::Ending>& ending) {
     const auto job = look_();
-    if (!job) return before_.reset();
-    auto now = rendezvous::to_reply(*job, ending, day_now());
-    for (const rendezvous::JobEvent& event :
-         rendezvous::events_between(before_ ? &*before_ : nullptr, now)) {
+    for (std::string& event : texts_(job ? &*job : nullptr, ending, day_now())) {
         if (waiting_.size() == kWaiting) {
             waiting_.pop_front();
             ++left_out_;
         }
-        waiting_.push_back(rendezvous::event_json(event, now));
+        waiting_.push_back(std::move(event));
     }
-    before_ = std::move(now);
-    call_next();
+    if (job) call_next();
 }
 
 void EventProgram::call_next() {

@@ -7,8 +7,9 @@
 // out, and the end is told as soon as the call that runs has ended, which is within 30 s of its
 // start.
 //
-// Events are what has changed between two looks at the job (job_events.h), four times a second. A
-// node that becomes the leader begins with how the job stands.
+// Events are what has changed between two looks at the job, four times a second. A node that
+// becomes the leader begins with how the job stands. Their texts are handed in
+// (operator/control/job_events.h).
 //
 // Thread: the loop's.
 #pragma once
@@ -21,10 +22,11 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/loop/child_program.h"
-#include "proto/control.pb.h"
 #include "rendezvous/model/job_status.h"
+#include "rendezvous/model/model.h"
 
 namespace ddprun::launcher {
 
@@ -37,11 +39,16 @@ struct EventLimits {
 class EventProgram {
   public:
     using Look = std::function<std::optional<rendezvous::JobStatus>()>;  // nothing: another leads
+    // The events since the look before, as JSON; `job` null: the next look is the first one. `now`:
+    // since 1970.
+    using Texts = std::function<std::vector<std::string>(
+        const rendezvous::JobStatus* job, const std::optional<rendezvous::Ending>& ending,
+        Duration now)>;
     using Warn = std::function<void(const std::string&)>;
 
     // Nothing is done before begin().
-    EventProgram(boost::asio::io_context& loop, std::string program, Look look, Warn warn,
-                 const EventLimits& limits = {});
+    EventProgram(boost::asio::io_context& loop, std::string program, Look look, Texts texts,
+                 Warn warn, const EventLimits& limits = {});
     void begin();
     // The job has ended. The loop must not be running; this runs it until the last call has ended.
     void finish(const rendezvous::Ending& ending);
@@ -56,10 +63,10 @@ class EventProgram {
     boost::asio::io_context& loop_;
     const std::string program_;
     Look look_;
+    Texts texts_;
     Warn warn_;
     const EventLimits limits_;
     boost::asio::steady_timer timer_;
-    std::optional<control::StatusReply> before_;
     std::deque<std::string> waiting_;
     int left_out_ = 0;
     bool calling_ = false;

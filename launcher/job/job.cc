@@ -28,7 +28,6 @@
 #include "launcher/plan/check_plan.h"
 #include "launcher/report/failure_json.h"
 #include "launcher/report/tell_failure.h"
-#include "operator/control/operators.h"
 #include "rendezvous/secret/secret.h"
 #include "rendezvous/service/service.h"
 
@@ -63,8 +62,9 @@ boost::asio::signal_set& lasting_signals(boost::asio::io_context& loop) {
 // destructor runs in reverse, so that each may use those above it.
 class Job {
   public:
-    Job(JobInput input, agent::Keeper keeper)
+    Job(JobInput input, agent::Keeper keeper, const Products& products)
         : input_(std::move(input)),
+          products_(products),
           plan_(input_.plan),
           keeper_(std::move(keeper)),
           // A random incarnation: a restarted ddprun is another node.
@@ -83,6 +83,7 @@ class Job {
         voice_.open(log_style(plan_), least_level(plan_, point->leads));
         say_what_was_planned(point->leads);
         agent::Runner::Config config = runner_config(input_, node_, point->leads);
+        config.products = products_.agent;
         if (slurm_) config.find_job_end = std::bind_front(&JobInSlurm::find_job_end, &*slurm_);
         if (point->listener) {
             // The node's own name may mean nothing on other hosts (meeting_point.h). Then it offers
@@ -156,16 +157,17 @@ class Job {
                 service_closed_ = true;
                 stop_when_done();
             },
-            secrets(), rendezvous::Operators::make);
+            secrets(), products_.operators);
         if (slurm_) slurm_->serve(*service_);
         service_->listen();
-        if (!plan_.on_event.empty())
+        if (!plan_.on_event.empty() && products_.events)
             events_.emplace(
                 loop_, plan_.on_event,
                 [this]() -> std::optional<rendezvous::JobStatus> {
                     if (!service_->leads()) return std::nullopt;
                     return service_->status();
                 },
+                products_.events(),
                 [this](const std::string& sentence) { say(Note::Level::warn, sentence); });
         return {};
     }
@@ -360,6 +362,7 @@ class Job {
     }
 
     JobInput input_;
+    const Products products_;
     const Plan& plan_;
     agent::Keeper keeper_;
     rendezvous::NodeId node_;
@@ -384,8 +387,8 @@ class Job {
 
 }  // namespace
 
-Ending run_job(JobInput input, agent::Keeper keeper) {
-    return Job(std::move(input), std::move(keeper)).run();
+Ending run_job(JobInput input, agent::Keeper keeper, const Products& products) {
+    return Job(std::move(input), std::move(keeper), products).run();
 }
 
 }  // namespace ddprun::launcher

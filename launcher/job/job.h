@@ -6,6 +6,7 @@
 #pragma once
 
 #include "keeper/keeper.h"
+#include "launcher/job/products.h"
 #include "launcher/plan/job_input.h"
 #include "rendezvous/model/model.h"
 
@@ -13,6 +14,6 @@ namespace ddprun::launcher {
 
 // Returns how the job ended; Ending::code is the exit code of every node. The keeper is shut down
 // before this returns.
-rendezvous::Ending run_job(JobInput input, agent::Keeper keeper);
+rendezvous::Ending run_job(JobInput input, agent::Keeper keeper, const Products& products);
 
 }  // namespace ddprun::launcher

@@ -1,6 +1,7 @@
 // The rows of the options about failures and restarts, and about Slurm: stops, requeue, tasks.
 #include "launcher/options/option_rows.h"
 #include "launcher/options/option_setters.h"
+#include "launcher/options/product_names.h"
 #include "launcher/options/signal_names.h"
 
 namespace ddprun::launcher {
@@ -73,6 +74,8 @@ constexpr OptionRow kFailure[] = {
      .placeholder = "SECONDS|auto",
      .frequent = true,
      .choices = "auto",
+     .products = kDiagnosis,
+     .product_value = "auto",
      .default_text = "0 (off)",
      .help =
          "A generation counts as hung if no rank reports progress (a line on "
@@ -85,6 +88,7 @@ constexpr OptionRow kFailure[] = {
      .set = set_hang_timeout},
     {.name = "flight-recorder",
      .kind = OptionKind::flag,
+     .products = kFlightRecorder,
      .help =
          "Ask PyTorch's flight recorder in each worker when all ranks stand still, and name the "
          "call of a collective in which they differ. For this a worker opens a server (nine "
@@ -126,6 +130,7 @@ constexpr OptionRow kFailure[] = {
      .set = text<&Options::on_failure>},
     {.name = "on-event",
      .placeholder = "PROGRAM",
+     .products = kOperators,
      .help =
          "The leading node calls this program for each event of the job (generations, failures, "
          "waits, standstills, the end), which it gets as JSON on its standard input. The job "

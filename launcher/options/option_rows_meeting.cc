@@ -1,6 +1,7 @@
 // The rows of the options about nodes and about their meeting.
 #include "launcher/options/option_rows.h"
 #include "launcher/options/option_setters.h"
+#include "launcher/options/product_names.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -136,6 +137,8 @@ constexpr OptionRow kMeeting[] = {
      .set = into<&Options::ports, read_port_range>},
     {.name = "ledger",
      .placeholder = "memory|directory:PATH|etcd:HOST:PORT,...|etcds:HOST:PORT,...",
+     .products = kEtcd,
+     .product_value = "etcd",
      .default_text = "under srun .ddprun in the working directory (several nodes, or a batch job), "
                      "else memory",
      .help = "Where generations are recorded. With a folder that all nodes share, or with etcd 3, "
@@ -143,21 +146,25 @@ constexpr OptionRow kMeeting[] = {
      .set = into<&Options::ledger, rendezvous::read_ledger_place>},
     {.name = "etcd-user-file",
      .placeholder = "PATH",
+     .products = kEtcd,
      .default_text = "no user",
      .help = "For a ledger in etcd with users: a file that only you can read, with NAME:PASSWORD",
      .set = text<&Options::etcd_user_file>},
     {.name = "etcd-cacert",
      .placeholder = "PATH",
+     .products = kEtcd,
      .default_text = "the authorities that this host believes",
      .help = "With --ledger=etcds: the certificates of the authorities that etcd's may be of (PEM)",
      .set = text<&Options::etcd_cacert>},
     {.name = "etcd-cert",
      .placeholder = "PATH",
+     .products = kEtcd,
      .default_text = "none",
      .help = "With --ledger=etcds: the certificate that is shown to etcd (PEM)",
      .set = text<&Options::etcd_cert>},
     {.name = "etcd-key",
      .placeholder = "PATH",
+     .products = kEtcd,
      .default_text = "none",
      .help = "With --etcd-cert: its key (PEM, without a passphrase), a file that only you can read",
      .set = text<&Options::etcd_key>},

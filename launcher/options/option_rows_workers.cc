@@ -1,6 +1,7 @@
 // The rows of the options about the workers: their output, their program, their store's limits.
 #include "launcher/options/option_rows.h"
 #include "launcher/options/option_setters.h"
+#include "launcher/options/product_names.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -185,6 +186,7 @@ constexpr OptionRow kWorker[] = {
      .placeholder = "auto|off|always",
      .choices = "auto off always",
      .closed = true,
+     .products = kWarmStarts,
      .default_text = "auto; off when called as torchrun",
      .help =
          "Fork Python workers from a process that has imported PyTorch and NumPy, where the "
@@ -195,6 +197,7 @@ constexpr OptionRow kWorker[] = {
      .placeholder = "off|auto",
      .choices = "off auto",
      .closed = true,
+     .products = kWarmStarts,
      .default_text = "off",
      .help = "auto: trainers of Lightning and transformers obey a stop without a changed line. All "
              "ranks write a checkpoint after the same step and end, and run no line after fit() or "
@@ -209,6 +212,7 @@ constexpr OptionRow kWorker[] = {
      .set = text<&Options::role>},
     {.name = "pmi",
      .kind = OptionKind::flag,
+     .products = kMpi,
      .help = "The program uses MPI: MPICH, Intel MPI or MVAPICH. Its processes find each other by "
              "PMI-1, and are restarted together like all others. All nodes need it",
      .set = on<&Options::pmi>},

@@ -7,13 +7,26 @@
 #include "base/command_line/nearest.h"
 #include "launcher/options/option_table.h"
 #include "launcher/options/option_values.h"
+#include "launcher/options/product_names.h"
 
 namespace ddprun::launcher {
 namespace {
 
+// A product that this value needs and this ddprun lacks; empty: none.
+std::string_view missing_for(const Options& options, const OptionRow& row,
+                             const std::string& value) {
+    for (const std::string_view product : options.missing)
+        if (row.products.find(product) != row.products.npos && value != "off" &&
+            value.starts_with(row.product_value))
+            return product;
+    return {};
+}
+
 // Applies one option. `given` is what the user wrote, for messages: "--nnodes" or "PET_NNODES".
 MaybeError apply(Options& options, const OptionRow& row, const std::string& given,
                  const std::string& value) {
+    if (const auto product = missing_for(options, row, value); !product.empty())
+        return usage_error(given + ": this ddprun was built without " + std::string(product));
     // A flag from a PET_ variable comes here only if its number is not 0.
     if (row.kind == OptionKind::flag) return row.set(options, "");
     if (value.empty()) {
@@ -240,8 +253,10 @@ MaybeError check_together(Options& options) {
 }  // namespace
 
 Result<Options> parse_options(const std::vector<std::string>& words, const Environment& environment,
-                              const ConfigFiles& files) {
+                              const ConfigFiles& files,
+                              const std::vector<std::string_view>& missing) {
     Options options;
+    options.missing = missing;
     auto split = split_words(words, job_grammar());
     if (!split) return split.error();
     options.warnings = split->warnings;
@@ -262,6 +277,8 @@ Result<Options> parse_options(const std::vector<std::string>& words, const Envir
         options.arguments.assign(split->the_rest.begin() + 1, split->the_rest.end());
     }
     if (auto error = check_together(options)) return *error;
+    if (std::ranges::find(missing, kWarmStarts) != missing.end())
+        options.warm = agent::warm::Mode::off;
     return options;
 }
 

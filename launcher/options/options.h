@@ -22,6 +22,7 @@
 
 #include "agent/output/output_plan.h"
 #include "agent/parts/stop_policy.h"
+#include "agent/parts/warm_mode.h"
 #include "base/error.h"
 #include "base/time.h"
 #include "launcher/options/config_file.h"
@@ -30,7 +31,6 @@
 #include "rendezvous/ledger_format/ledger_place.h"
 #include "slurm/worker_variables.h"
 #include "store/protocol/limits.h"
-#include "warm/warm_policy.h"
 
 namespace ddprun::launcher {
 
@@ -147,13 +147,16 @@ struct Options {
     std::vector<store::Network> store_allow;
     store::Limits store_limits;
 
-    std::vector<std::string> warnings;  // complete sentences for the log
-    std::vector<OptionOrigin> origins;  // of each option given, in the order of the table
+    std::vector<std::string_view> missing;  // products that this ddprun was built without
+    std::vector<std::string> warnings;      // complete sentences for the log
+    std::vector<OptionOrigin> origins;      // of each option given, in the order of the table
 };
 
 // `words` are those after ddprun's own name. Possible errors: usage.
+// `missing`: the products that this ddprun was built without (product_names.h).
 Result<Options> parse_options(const std::vector<std::string>& words, const Environment& environment,
-                              const ConfigFiles& files = {});
+                              const ConfigFiles& files = {},
+                              const std::vector<std::string_view>& missing = {});
 
 // The configuration file that the user names, by --config or DDPRUN_CONFIG; empty: none. Mistakes
 // on the command line count for nothing here: parse_options() reports them.

@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "agent/output/output_plan.h"
+#include "agent/parts/recorder_options.h"
 #include "agent/parts/stop_policy.h"
+#include "agent/parts/warm_mode.h"
 #include "agent/workers/worker_plan.h"
-#include "diagnosis/recorder/recorder_options.h"
 #include "rendezvous/ledger_format/ledger_place.h"
 #include "rendezvous/model/identity_mode.h"
 #include "rendezvous/model/model.h"
 #include "store/door/network.h"
 #include "store/protocol/limits.h"
-#include "warm/warm_policy.h"
 
 namespace ddprun::launcher {
 

@@ -8,6 +8,7 @@
 #include "base/count_text.h"
 #include "base/printable.h"
 #include "base/utc_text.h"
+#include "operator/control/control_messages.h"
 
 namespace ddprun::rendezvous {
 namespace {
@@ -76,6 +77,24 @@ std::string event_json(const JobEvent& event, const control::StatusReply& at) {
                     {"run_id", at.run_id()},
                     {"generation", event.generation >= 0 ? Json(event.generation) : Json()}};
     return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::function<std::vector<std::string>(const JobStatus* job, const std::optional<Ending>& ending,
+                                       Duration now)>
+event_texts() {
+    return [before = std::optional<control::StatusReply>()](
+               const JobStatus* job, const std::optional<Ending>& ending, Duration now) mutable {
+        std::vector<std::string> texts;
+        if (!job) {
+            before.reset();
+            return texts;
+        }
+        auto reply = to_reply(*job, ending, now);
+        for (const JobEvent& event : events_between(before ? &*before : nullptr, reply))
+            texts.push_back(event_json(event, reply));
+        before = std::move(reply);
+        return texts;
+    };
 }
 
 }  // namespace ddprun::rendezvous

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "proto/control.pb.h"
+#include "rendezvous/model/job_status.h"
 
 namespace ddprun::rendezvous {
 
@@ -24,5 +27,11 @@ std::string event_text(const JobEvent& event, const control::StatusReply& at);
 // One line: time, event, sentence, run_id, generation (null: none yet). What is no UTF-8 is
 // replaced.
 std::string event_json(const JobEvent& event, const control::StatusReply& at);
+
+// The events between each call and the one before, as JSON (launcher/job/event_program.h); `job`
+// null: the next call is the first one. `now`: since 1970.
+std::function<std::vector<std::string>(const JobStatus* job, const std::optional<Ending>& ending,
+                                       Duration now)>
+event_texts();
 
 }  // namespace ddprun::rendezvous

@@ -15,7 +15,7 @@
 
 #include "base/system/boot_clock.h"
 #include "base/system/small_file.h"
-#include "diagnosis/stacks/kernel_stack.h"
+#include "keeper/killing/descendants.h"
 
 namespace ddprun::agent {
 namespace {

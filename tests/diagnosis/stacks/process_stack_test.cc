@@ -12,6 +12,7 @@
 #include <fstream>
 
 #include "base/loop/in_time.h"
+#include "keeper/killing/descendants.h"
 #include "tests/support/loop.h"
 
 namespace ddprun::agent {

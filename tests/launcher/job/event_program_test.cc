@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "operator/control/job_events.h"
 #include "tests/support/loop.h"
 
 namespace ddprun::launcher {
@@ -34,7 +35,7 @@ class EventProgramTest : public testing::Test {
     }
     EventProgram& start(const std::string& path) {
         events_.emplace(
-            loop_, path, [this] { return job_; },
+            loop_, path, [this] { return job_; }, rendezvous::event_texts(),
             [this](const std::string& line) { warnings_.push_back(line); });
         events_->begin();
         return *events_;
@@ -113,7 +114,7 @@ TEST_F(EventProgramTest, TheEndIsToldAfterOneThatHangs) {
     const std::string path =
         program("grep -q '\"event\":\"end\"' " + (folder_ / "event.$$") + " || exec sleep 300");
     events_.emplace(
-        loop_, path, [this] { return job_; },
+        loop_, path, [this] { return job_; }, rendezvous::event_texts(),
         [this](const std::string& line) { warnings_.push_back(line); },
         EventLimits{.call = std::chrono::seconds{2}, .due = std::chrono::milliseconds{10}});
     events_->begin();

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "launcher/options/option_table.h"
+#include "launcher/options/product_names.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -74,7 +75,8 @@ TEST(Options, FieldsAreFilled) {
         "is_host=0 --max-restarts 3 --role X: --no-python --log-dir logs -t 3 --local-ranks-filter "
         "0,1 --local-addr 10.0.0.1 --master-addr m --master-port 29500 --ports=20000-20003 "
         "--ledger=memory --secret-file=/s --identity require --lease 20 --join-timeout=60 "
-        "--last-call 5 --requeue-wait 45 --requeue-begin=2.5 --shutdown-timeout 8 --crash-loop 0 --hang-timeout 90 "
+        "--last-call 5 --requeue-wait 45 --requeue-begin=2.5 --shutdown-timeout 8 --crash-loop 0 "
+        "--hang-timeout 90 "
         "--blame off "
         "--slurm-env drop --python /p --no-label -q --log-line-prefix-template=${rank}: "
         "--duplicate-stdout-filters=a,,b,c --duplicate_stderr_filters d --console-overflow=drop p");
@@ -240,6 +242,39 @@ TEST(Options, DryRun) {
     EXPECT_EQ(parsed("--dry_run=json p").dry_run, DryRunFormat::json);
     EXPECT_EQ(parsed("--dry-run=json --dry-run p").dry_run, DryRunFormat::text);
     EXPECT_EQ(parsed("p", {{"PET_DRY_RUN", "json"}}).dry_run, std::nullopt);
+}
+
+// Wherever it comes from; what needs none of the product is as it is everywhere.
+TEST(Options, ThoseOfAProductThatIsNotBuiltAreRefused) {
+    const auto refused = [](const std::string& line, std::string_view product,
+                            const Environment& environment = {}) {
+        const auto options = parse_options(words(line), environment, {}, {product});
+        return options ? "accepted" : options.error().sentence();
+    };
+    for (const auto& [option, product] : {std::pair{"--warm=auto", kWarmStarts},
+                                          {"--framework-stop=auto", kWarmStarts},
+                                          {"--flight-recorder", kWarmStarts},
+                                          {"--flight-recorder", kDiagnosis},
+                                          {"--hang-timeout=auto", kDiagnosis},
+                                          {"--pmi", kMpi},
+                                          {"--on-event=x", kOperators},
+                                          {"--ledger=etcd:h:1", kEtcd},
+                                          {"--ledger=etcds:h:1", kEtcd},
+                                          {"--etcd-key=x", kEtcd}}) {
+        const std::string given = option, name = given.substr(0, given.find('='));
+        EXPECT_EQ(refused(given + " p", product),
+                  name + ": this ddprun was built without " + std::string(product));
+        EXPECT_EQ(parsed(given + " p").missing.size(), 0u) << given;
+    }
+    EXPECT_EQ(refused("p", kMpi, {{"PET_PMI", "1"}}), "PET_PMI: this ddprun was built without MPI");
+    EXPECT_EQ(refused("p", kMpi, {{"PET_PMI", "0"}}), "accepted");
+    for (const char* line : {"--warm=off p", "--framework-stop=off p", "--ledger=memory p", "p"}) {
+        for (const auto product : {kWarmStarts, kEtcd, kDiagnosis})
+            EXPECT_EQ(refused(line, product), "accepted") << line;
+    }
+    EXPECT_EQ(refused("--hang-timeout=5 p", kDiagnosis), "accepted");
+    const auto cold = parse_options(words("p"), {}, {}, {kWarmStarts});
+    EXPECT_EQ(cold->warm, agent::warm::Mode::off) << "nor a plan that says it may be warm";
 }
 
 // Each option with an odd value, on the command line and as a variable: a refusal is right, a crash

@@ -1,5 +1,5 @@
 // Asks for the GPUs, then for the processes on them.
-#include "agent/node/gpu_question.h"
+#include "diagnosis/looks/gpu_question.h"
 
 #include <algorithm>
 #include <boost/asio/awaitable.hpp>

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-namespace ddprun::agent::warm {
+namespace ddprun::agent {
 
 struct PythonCommand {
     // The interpreter and its options: with "-c" and a text behind them, it runs this text.
@@ -23,4 +23,4 @@ struct PythonCommand {
 // Possible errors, with a reason that follows "because": refused.
 Result<PythonCommand> python_command(const std::vector<std::string>& argv);
 
-}  // namespace ddprun::agent::warm
+}  // namespace ddprun::agent

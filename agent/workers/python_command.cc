@@ -1,10 +1,10 @@
 // Finds the end of the interpreter's options.
-#include "warm/python_command.h"
+#include "agent/workers/python_command.h"
 
 #include <algorithm>
 #include <string_view>
 
-namespace ddprun::agent::warm {
+namespace ddprun::agent {
 namespace {
 
 // "python", "python3", "python3.11", also with a folder before it. Others, such as pypy, have
@@ -65,4 +65,4 @@ Result<PythonCommand> python_command(const std::vector<std::string>& argv) {
     return refused("there is no script");
 }
 
-}  // namespace ddprun::agent::warm
+}  // namespace ddprun::agent

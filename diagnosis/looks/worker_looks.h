@@ -9,8 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "agent/machine/events.h"
-#include "agent/workers/worker_set.h"
+#include "agent/node/diagnosis.h"
 #include "base/error.h"
 #include "base/loop/file_thread.h"
 #include "diagnosis/recorder/flight_recorders.h"
@@ -19,27 +18,21 @@
 
 namespace ddprun::agent {
 
-class WorkerLooks {
+class WorkerLooks final : public Diagnosis {
   public:
-    // The workers of the newest generation; null: none have been started yet.
-    using Workers = std::function<const WorkerSet*()>;
-    using Post = std::function<void(Event)>;
+    WorkerLooks(boost::asio::io_context& loop, Calls calls, RecorderOptions recorders,
+                const Variables& user);
+    static std::unique_ptr<Diagnosis> make(boost::asio::io_context& loop, Calls calls,
+                                           RecorderOptions recorders, const Variables& user) {
+        return std::make_unique<WorkerLooks>(loop, std::move(calls), recorders, user);
+    }
 
-    using Say = std::function<void(const std::string&)>;
-
-    // `say` gets a line when the workers cannot be watched, `warn` one when what they do cannot be
-    // kept.
-    WorkerLooks(boost::asio::io_context& loop, Workers workers, FlightRecorders& recorders,
-                Post post, Say warn, Say say);
-    // Finds out where hanging workers are, and what all of this node have recorded. Answered by
-    // WorkersExamined. What all do is kept in the log folder, if there is one.
-    void examine(const ExamineWorkers& asked);
-    // Where the threads of one worker are, for who asks while the job runs: nothing stops it.
-    // `done` is called once from the loop, within two seconds, or never after the end of this
-    // object.
-    void look(int index, std::int64_t pid, std::function<void(StackLines)> done);
-    // Looks no more.
-    void close();
+    std::function<void(const std::string& temporary)> furnish(bool keeps) const override;
+    void begin(const std::string& temporary, const std::string& kept,
+               Variables& environment) override;
+    void examine(const ExamineWorkers& asked) override;
+    void look(int index, std::int64_t pid, std::function<void(Lines)> done) override;
+    void close() override;
 
   private:
     // What is known of the workers that the leader has asked for, while it is looked for.
@@ -62,15 +55,16 @@ class WorkerLooks {
         std::vector<rendezvous::WorkerOutcome> outcomes) const;
 
     boost::asio::io_context& loop_;
-    Workers workers_;
-    FlightRecorders& recorders_;
-    Post post_;
-    Say warn_;
+    FlightRecorders recorders_;
     StillWatch still_;
     FileThread keeping_;
     bool keeps_ = false;  // what it was asked to before is not finished
     bool said_not_kept_ = false;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
+
+// Takes what Python's fault handler has written out of a worker's newest lines, and returns its
+// functions. Of the lines before as many are left as a report has.
+StackLines take_last_words(std::vector<std::string>& lines);
 
 }  // namespace ddprun::agent

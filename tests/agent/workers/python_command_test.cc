@@ -1,9 +1,9 @@
 // Command lines of Python.
-#include "warm/python_command.h"
+#include "agent/workers/python_command.h"
 
 #include <gtest/gtest.h>
 
-using namespace ddprun::agent::warm;
+using namespace ddprun::agent;
 using Words = std::vector<std::string>;
 
 TEST(PythonCommand, EndsItsOptionsBeforeTheScript) {

@@ -1,12 +1,14 @@
 // Connects the watch for a standstill and the stacks of workers with the machine.
-#include "agent/node/worker_looks.h"
+#include "diagnosis/looks/worker_looks.h"
 
 #include <chrono>
 #include <numeric>
 #include <utility>
 
-#include "agent/node/gpu_question.h"
+#include "agent/output/last_lines.h"
 #include "base/system/boot_clock.h"
+#include "diagnosis/looks/gpu_question.h"
+#include "diagnosis/stacks/fault_dump.h"
 #include "diagnosis/standstill/standstill_file.h"
 
 namespace ddprun::agent {
@@ -26,33 +28,41 @@ void add_gpu(StackLines& stack, const std::string& gpu) {
 
 }  // namespace
 
-WorkerLooks::WorkerLooks(boost::asio::io_context& loop, Workers workers, FlightRecorders& recorders,
-                         Post post, Say warn, StillWatch::Say say)
-    : loop_(loop),
-      workers_(std::move(workers)),
-      recorders_(recorders),
-      post_(std::move(post)),
-      warn_(std::move(warn)),
+WorkerLooks::WorkerLooks(boost::asio::io_context& loop, Calls calls, RecorderOptions recorders,
+                         const Variables& user)
+    : Diagnosis(std::move(calls)),
+      loop_(loop),
+      recorders_(loop, recorders, user, calls_.warn),
       still_(
           loop,
           [this] {
-              const WorkerSet* set = workers_();
+              const WorkerSet* set = calls_.workers();
               return set ? set->watched() : WatchedWorkers();
           },
           [this](Generation generation, std::vector<rendezvous::Still> kinds,
                  rendezvous::Pace pace) {
-              post_(WorkersStill{generation, std::move(kinds), pace});
+              calls_.post(WorkersStill{generation, std::move(kinds), pace});
           },
-          std::move(say)),
+          calls_.unseen),
       keeping_(loop) {
     still_.tell_collectives(
-        [this](Generation generation) { post_(WorkersInCollectives{generation}); });
+        [this](Generation generation) { calls_.post(WorkersInCollectives{generation}); });
+}
+
+std::function<void(const std::string& temporary)> WorkerLooks::furnish(bool keeps) const {
+    return recorders_.furnish(keeps);
+}
+
+void WorkerLooks::begin(const std::string& temporary, const std::string& kept,
+                        Variables& environment) {
+    recorders_.begin(temporary, kept, environment);
 }
 
 // A thread that hangs in /proc or in a file system is left to itself.
 void WorkerLooks::close() {
     still_.close();
     keeping_.let_go();
+    recorders_.close();
 }
 
 // `kept` gets the file, empty if there is none, when all is written: the answer may end the
@@ -88,8 +98,8 @@ void WorkerLooks::write(Duration patience, std::function<Result<>()> work,
 
 void WorkerLooks::say_not_kept(const std::string& why) {
     if (std::exchange(said_not_kept_, true)) return;
-    warn_(std::string("what workers that stand still do cannot be kept in ") + kStandstillFile +
-          ": " + why);
+    calls_.warn(std::string("what workers that stand still do cannot be kept in ") +
+                kStandstillFile + ": " + why);
 }
 
 // A program of the trainer library says itself what it is in; the stack comes after that.
@@ -103,7 +113,7 @@ std::vector<rendezvous::WorkerOutcome> WorkerLooks::with_calls(
 }
 
 void WorkerLooks::examine(const ExamineWorkers& asked) {
-    const WorkerSet* set = workers_();
+    const WorkerSet* set = calls_.workers();
     if (!set) return;
     const auto looked = std::make_shared<Looked>();
     looked->generation = asked.generation;
@@ -129,7 +139,7 @@ void WorkerLooks::examine(const ExamineWorkers& asked) {
 // Stacks and GPUs of those that are asked for, at the same time.
 void WorkerLooks::look_closely(const std::shared_ptr<Looked>& looked,
                                const std::vector<int>& local_ranks) {
-    const WorkerSet* set = workers_();
+    const WorkerSet* set = calls_.workers();
     if (!set || set->watched().generation != looked->generation) return;
     looked->outcomes = set->living(local_ranks);
     if (looked->outcomes.empty()) return answer(*looked);
@@ -150,14 +160,14 @@ void WorkerLooks::look_closely(const std::shared_ptr<Looked>& looked,
     });
 }
 
-void WorkerLooks::look(int index, std::int64_t pid, std::function<void(StackLines)> done) {
+void WorkerLooks::look(int index, std::int64_t pid, std::function<void(Lines)> done) {
     look_without_tools(loop_, pid,
                        [this, index, pid, done = std::move(done),
                         alive = std::weak_ptr(alive_)](StackLines lines) {
                            if (!alive.lock()) return;
                            // It may have ended, and another generation may have begun.
                            const std::string call = still_.call_of(static_cast<std::size_t>(index));
-                           const WorkerSet* set = workers_();
+                           const WorkerSet* set = calls_.workers();
                            if (!call.empty() && set && set->ranks_by_pid().contains(pid))
                                lines.insert(lines.begin(), "in " + call);
                            done(std::move(lines));
@@ -186,11 +196,19 @@ void WorkerLooks::answer(Looked& looked) {
         for (rendezvous::WorkerOutcome& outcome : event.outcomes)
             outcome.stack.push_back("all workers of its node: " + looked.file);
     const auto post = [this, event, alive = std::weak_ptr(alive_)](bool) {
-        if (alive.lock()) post_(event);
+        if (alive.lock()) calls_.post(event);
     };
     if (looked.file.empty() || more.empty()) return post(true);
     write(
         kAddedWithin, [file = looked.file, more] { return keep_lines(file, more); }, post);
+}
+
+StackLines take_last_words(std::vector<std::string>& lines) {
+    FaultDump dump = fault_dump(lines);
+    lines = std::move(dump.before);
+    if (lines.size() > LastLines::kCount)
+        lines.erase(lines.begin(), lines.end() - static_cast<long>(LastLines::kCount));
+    return dump_lines(dump);
 }
 
 }  // namespace ddprun::agent
