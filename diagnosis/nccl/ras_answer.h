@@ -58,8 +58,9 @@ struct RasCommunicator {
 };
 
 struct RasAnswer {
-    std::string version;  // "2.28.7"
-    int processes = 0;    // of the job; in JSON those that are named
+    std::string version;     // "2.28.7"
+    bool names_all = false;  // JSON: each process of the job is in it
+    int processes = 0;       // of the job
     // In text only those in which ranks differ or something is wrong.
     std::vector<RasCommunicator> communicators;
     std::vector<RasFault> processes_lost;  // silent and dead ones, of which text tells no rank

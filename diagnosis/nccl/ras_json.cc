@@ -152,6 +152,7 @@ std::optional<RasAnswer> read_ras_json(std::string_view text) {
     if (!communicators.is_array()) return std::nullopt;
     RasAnswer answer;
     answer.version = word(all, "nccl_version");
+    answer.names_all = true;
     std::set<std::pair<std::string, std::int64_t>> processes;
     for (const json& entry : communicators) {
         if (!entry.is_object()) continue;

@@ -16,7 +16,7 @@
 namespace ddprun::agent {
 namespace {
 
-using Kind = RasFault::Kind;
+using Wrong = RasFault::Kind;
 
 constexpr std::size_t kLongestWord = 64;
 
@@ -83,7 +83,7 @@ class Reader {
             leave();
         } else if (line == "INCOMPLETE" || line == "DEAD") {
             leave();
-            lost_ = line == "DEAD" ? Kind::dead : Kind::silent;
+            lost_ = line == "DEAD" ? Wrong::dead : Wrong::silent;
             of_job_ = true;
         } else if (take(line, "#")) {
             enter(line);
@@ -142,7 +142,7 @@ class Reader {
             answer_.communicators.push_back(
                 {hash, groups_[group].size, groups_[group].ends, {}, {}});
         communicator_ = &answer_.communicators[at->second];
-        fault_ = incomplete_ ? std::optional(Kind::silent) : std::nullopt;
+        fault_ = incomplete_ ? std::optional(Wrong::silent) : std::nullopt;
     }
 
     void read_process(std::string_view line) {
@@ -221,12 +221,12 @@ class Reader {
         fault_.reset();
         error_.clear();
         if (take(line, "reported ")) {
-            fault_ = Kind::failed;
+            fault_ = Wrong::failed;
             error_ = line.substr(0, std::min(line.find(" -- "), kLongestWord));
             std::ranges::replace_if(
                 error_, [](unsigned char c) { return c < ' ' || c > '~'; }, '?');
         } else if (take(line, "has status ") || take(line, "have status ")) {
-            if (line.starts_with("NOCOMM") || line.starts_with("UNKNOWN")) fault_ = Kind::absent;
+            if (line.starts_with("NOCOMM") || line.starts_with("UNKNOWN")) fault_ = Wrong::absent;
             communicator_->ends |= line.starts_with("FINALIZE") || line.starts_with("ABORT");
         }
     }
@@ -235,7 +235,7 @@ class Reader {
     void read_list(std::string_view line) {
         take(line, "s");
         if (!take(line, ": ")) return;
-        RasFault fault{incomplete_ ? Kind::silent : Kind::absent, {}};
+        RasFault fault{incomplete_ ? Wrong::silent : Wrong::absent, {}};
         while (take_number(line, fault.who.rank)) {
             communicator_->faults.push_back(fault);
             if (!take(line, ",")) return;
@@ -250,12 +250,12 @@ class Reader {
     std::map<int, Group> groups_;  // of the table
     std::map<std::string, std::size_t> by_hash_;
     bool in_summary_ = false, is_whole_ = false, of_job_ = false, incomplete_ = false;
-    Kind lost_ = Kind::silent;  // in a list of processes
+    Wrong lost_ = Wrong::silent;  // in a list of processes
     // Where lines belong to. A pointer ends with the next communicator, counts or side.
     RasCommunicator* communicator_ = nullptr;
     RasCounts* counts_ = nullptr;
     RasSide* side_ = nullptr;
-    std::optional<Kind> fault_;
+    std::optional<Wrong> fault_;
     std::string error_;
 };
 

@@ -10,7 +10,7 @@
 namespace ddprun::agent {
 namespace {
 
-using Kind = RasFault::Kind;
+using Wrong = RasFault::Kind;
 using testing::ElementsAre;
 using testing::Field;
 using testing::IsEmpty;
@@ -48,15 +48,15 @@ TEST(RasReader, TextOf224) {
 
 TEST(RasReader, TextNamesProcessesThatDoNotAnswerAndErrors) {
     const RasAnswer answer = read("silent_2.27.txt");
-    EXPECT_THAT(answer.processes_lost, ElementsAre(RasFault{Kind::silent, {-1, "10.4.0.13", 3105}},
-                                                   RasFault{Kind::dead, {-1, "10.4.0.13", 3107}}));
+    EXPECT_THAT(answer.processes_lost, ElementsAre(RasFault{Wrong::silent, {-1, "10.4.0.13", 3105}},
+                                                   RasFault{Wrong::dead, {-1, "10.4.0.13", 3107}}));
     ASSERT_EQ(answer.communicators.size(), 2u);
     const RasCommunicator& world = answer.communicators[0];
     EXPECT_EQ(world.size, 8);
     EXPECT_THAT(world.faults,
-                ElementsAre(RasFault{Kind::silent, {5, "10.4.0.13", 3105}},
-                            RasFault{Kind::failed, {2, "10.4.0.12", 2206}, "Remote process error"},
-                            RasFault{Kind::absent, {6, "10.4.0.13", 3106}}));
+                ElementsAre(RasFault{Wrong::silent, {5, "10.4.0.13", 3105}},
+                            RasFault{Wrong::failed, {2, "10.4.0.12", 2206}, "Remote process error"},
+                            RasFault{Wrong::absent, {6, "10.4.0.13", 3106}}));
     EXPECT_THAT(
         world.counts,
         ElementsAre(RasCounts{
@@ -69,7 +69,7 @@ TEST(RasReader, TextNamesProcessesThatDoNotAnswerAndErrors) {
 TEST(RasReader, TextOf224ListsMissingRanks) {
     EXPECT_THAT(
         read("missing_2.24.txt").communicators.at(0).faults,
-        ElementsAre(RasFault{Kind::silent, {20, "", 0}}, RasFault{Kind::silent, {21, "", 0}}));
+        ElementsAre(RasFault{Wrong::silent, {20, "", 0}}, RasFault{Wrong::silent, {21, "", 0}}));
 }
 
 TEST(RasReader, JsonHasAllRanks) {
@@ -85,7 +85,7 @@ TEST(RasReader, JsonHasAllRanks) {
                   false,
                   {{"AllReduce", {{40, 1, {second}}, {41, 1, {first}}}},
                    {"Broadcast", {{3, 2, {first, second}}}}},
-                  {{Kind::failed, second, "Remote process error"}, {Kind::silent, {2, "", 0}}}}));
+                  {{Wrong::failed, second, "Remote process error"}, {Wrong::silent, {2, "", 0}}}}));
     EXPECT_TRUE(answer.communicators[1].ends);
     EXPECT_THAT(answer.communicators[1].faults, IsEmpty());
 }
