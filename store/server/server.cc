@@ -143,7 +143,7 @@ bool Server::on_request(Session& session, Request& request) {
     operations_.store(operations() + (is_new ? 1 : 0), std::memory_order_relaxed);
     const Result<> served = key_values_.handle(session.id(), std::move(request), replies_);
     // Replies that were made before an error must still go out.
-    if (!replies_.empty()) queue_replies(session);
+    if (!replies_.empty()) queue_replies(&session);
     if (!served) session.end(served.error().sentence());
     return !key_values_.is_listing(session.id());
 }
@@ -160,12 +160,23 @@ void Server::note_contact(Session& session, const Request& request) {
     if (options_.on_contact) options_.on_contact(processes());
 }
 
-void Server::queue_replies(Session& asker) {
+// No connection has this number.
+void Server::set(std::string key, std::string value) {
+    Request request{.operation = Operation::set, .keys = {}, .values = {}};
+    request.keys.push_back(std::move(key));
+    request.values.push_back(std::move(value));
+    (void)key_values_.handle(ConnectionId{0}, std::move(request), replies_);
+    queue_replies(nullptr);
+    count_waiters();
+    for (const auto& session : std::exchange(to_flush_, {})) session->flush();
+}
+
+void Server::queue_replies(Session* asker) {
     for (Reply& reply : replies_) {
         // The asking session was checked before its request (takes_replies). All replies to one
         // request go out, however large they are.
-        if (reply.to == asker.id()) {
-            queue_reply(asker, reply);
+        if (asker && reply.to == asker->id()) {
+            queue_reply(*asker, reply);
             continue;
         }
         const auto found = sessions_.find(reply.to);

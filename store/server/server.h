@@ -72,6 +72,10 @@ class Server : private SessionOwner {
     // A member's answer to WhoMayEnter::ask.
     void owners_said(const OwnersSaid& said) { door_.owners_said(said); }
 
+    // Sets a key as a client would, from this process. `key` begins with "/" where users of PyTorch
+    // are to find it without. In a store that is full nothing happens.
+    void set(std::string key, std::string value);
+
     // The number of connections that have ever sent a complete request. A worker makes at least
     // one. The second, silent connection of torch 1.13 does not count; a clone of a worker's store
     // does.
@@ -105,7 +109,7 @@ class Server : private SessionOwner {
     std::span<char> read_buffer() override { return read_buffer_; }
     Memory& memory() override { return key_values_.memory(); }
     void note_contact(Session& session, const Request& request);
-    void queue_replies(Session& asker);
+    void queue_replies(Session* asker);
     void queue_reply(Session& session, Reply& reply);
     bool takes_replies(Session& session);  // false: it has been closed
     void log_end(const std::string& peer, const std::string& why);

@@ -123,6 +123,13 @@ void StoreThread::owners_said(OwnersSaid said) {
     wake_.wake();
 }
 
+void StoreThread::set(std::string key, std::string value) {
+    asio::post(*io_, [this, key = std::move(key), value = std::move(value)]() mutable {
+        server_.set(std::move(key), std::move(value));
+    });
+    wake_.wake();
+}
+
 // The thread sleeps for its sockets, and not in the Asio loop, which is looked at when it is due.
 void StoreThread::serve() {
     const auto work = asio::make_work_guard(*io_);  // an idle loop would be over

@@ -45,6 +45,7 @@ class StoreThread {
     std::int64_t operations() const { return server_.operations(); }
     std::int64_t waiters() const { return server_.waiters(); }
     void owners_said(OwnersSaid said);
+    void set(std::string key, std::string value);
 
   private:
     // Wakes the thread for its Asio loop: it accepts connections, and runs what others have posted.

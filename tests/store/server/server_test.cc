@@ -47,6 +47,18 @@ TEST(StoreServer, ServesOldClients) {
     EXPECT_EQ(old.receive(8), number_reply(ConnectionId(), 1).bytes);
 }
 
+// ddprun itself sets a key: whoever waits for it gets it, as of a client.
+TEST(StoreThread, SetsAKeyForWhoWaits) {
+    Loopback loopback;
+    StoreClient reader = connected(loopback.port);
+    Raw waiter(loopback.port);
+    waiter.send(kGreeting + encode({Operation::wait, {"/event/0"}, {}, 0}));
+    ASSERT_EQ(reader.add("before", 1, kLong).value(), 1);
+    loopback.store->set("/event/0", "text");
+    EXPECT_EQ(waiter.receive(1), std::string(1, '\0'));
+    EXPECT_EQ(reader.get("event/0", kLong).value(), "text");
+}
+
 // A worker may SET its last result and exit at once. The result must not be lost.
 TEST(StoreServer, WhatWasSentBeforeTheEndCounts) {
     Loopback loopback;
