@@ -68,7 +68,8 @@ void MachineState::on_won(Time now) {
 void MachineState::forget_generation() {
     claim.began();
     facts = GenerationFacts(newest());
-    for (auto& [id, node] : roster.nodes()) node.told.facts = 0;
+    news.begin(newest());
+    for (auto& [id, node] : roster.nodes()) node.told.facts = 0, node.told.news = 0;
     stop.regrouped();
     snapshot.generation_began();
     hang.forget();
@@ -136,7 +137,22 @@ void MachineState::end_generation(Time now, const std::string& cause, Note::Leve
     gather_anew(now);
     stop.regrouped();
     gathering.generation_ended(now);
+    note_losses();
     ack_all(now);
+}
+
+// What workers elsewhere cannot see. The Ack that ends the generation carries it.
+void MachineState::note_losses() {
+    if (const FirstFailure& failure = facts.failure(); failure && !failure.outcome().hung) {
+        const WorkerOutcome& lost = failure.outcome();
+        news.add(
+            {NewsKind::worker_lost, failure.node(), lost.rank, 1, lost.exit_code, lost.signal});
+    }
+    if (!facts.interrupted()) return;
+    for (const Member& member : top()->assignment.members)
+        if (member.node.name == facts.interrupted()->what.node)
+            news.add(
+                {NewsKind::node_lost, member.node.name, member.rank_offset, member.offer.slots});
 }
 
 // A node says `complete` when all its workers have exited. When all nodes say so, the job has
@@ -167,6 +183,7 @@ void MachineState::count_as_over(Time now, const std::string& cause) {
     note(Note::Level::warn, cause + "; " + to_text(newest()) + " ends");
     gather_anew(now);
     gathering.generation_ended(now);
+    note_losses();
     ack_all(now);
 }
 

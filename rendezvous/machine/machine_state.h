@@ -35,6 +35,7 @@
 #include "rendezvous/parts/claim.h"
 #include "rendezvous/parts/early_facts.h"
 #include "rendezvous/parts/gathering.h"
+#include "rendezvous/parts/generation_news.h"
 #include "rendezvous/parts/heard_leader.h"
 #include "rendezvous/parts/inquiries.h"
 #include "rendezvous/parts/job_end.h"
@@ -93,6 +94,7 @@ struct MachineState {
     Claim claim;            // to the newest generation
     GenerationFacts facts;  // of the newest generation
     EarlyFacts early;       // of generations that come after it
+    GenerationNews news;    // for the workers of the newest generation
     JobRecord record;
     HangWatch hang;
     StandstillWatch standstill;
@@ -181,6 +183,7 @@ struct MachineState {
     // Ends a generation that this leader does not hold.
     void declare_over(Time now, const Interruption& why);
     void count_as_over(Time now, const std::string& cause);
+    void note_losses();
     void all_complete(Time now);
     void consider_late_joiners(Time now);
 

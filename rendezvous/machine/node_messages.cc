@@ -129,7 +129,10 @@ void MachineState::on_join(Time now, Session session, const Join& join) {
         note(Note::Level::debug, "node " + node->id.name + " has joined; nodes so far: " +
                                      std::to_string(successors.arrived_count()));
     }
-    if (holding() && !held()->lease.has(node->id)) send(session, Parked{parked(node->id), order()});
+    if (holding() && !held()->lease.has(node->id)) {
+        send(session, Parked{parked(node->id), order()});
+        news.add({NewsKind::node_joined, node->id.name});
+    }
     on_facts(now, node->id, join.facts);
     on_beat(now, session, join.beat);
     // The node may have been disconnected when the others got the Stop.
@@ -270,7 +273,8 @@ Told MachineState::to_tell(const NodeState& node) const {
     Told told{.entry = claim.entry(),
               .held = kNoGeneration,
               .over = claim.over(),
-              .facts = facts.revision()};
+              .facts = facts.revision(),
+              .news = news.count()};
     if (!holding()) return told;
     told.held = held()->assignment.generation;
     if (held()->lease.has(node.id) && held()->lease.granted())
@@ -303,6 +307,7 @@ void MachineState::send_ack(Time now, NodeState& node, bool with_facts) {
     node.acks.push_back({roster.next_ack(), now});
     if (node.acks.size() > kAcksRemembered) node.acks.erase(node.acks.begin());
     const std::int64_t known = node.told.facts;
+    const std::size_t news_told = node.told.news;
     node.told = to_tell(node);
     if (!with_facts) node.told.facts = known;
     Ack ack{.number = node.acks.back().number,
@@ -313,6 +318,7 @@ void MachineState::send_ack(Time now, NodeState& node, bool with_facts) {
             .over = node.told.over};
     if (node.told.facts != known) ack.facts = facts.brief(now);
     if (holding() && held()->lease.has(node.id)) ack.snapshot = snapshot.open();
+    if (is_member(node.id)) ack.news = news.after(news_told);
     if (node.told.until != kLongAgo)
         ack.remaining =
             node.told.until == kNever ? Duration::max() : node.told.until - node.beat_came;

@@ -10,6 +10,7 @@
 
 #include "proto/socket_owner.h"
 #include "rendezvous/model/model.h"
+#include "rendezvous/model/news.h"
 #include "rendezvous/model/node_place.h"
 #include "rendezvous/model/reach.h"
 #include "rendezvous/model/recorded_calls.h"
@@ -262,6 +263,7 @@ struct Ack {
     std::optional<Facts> facts = {};  // where the node does not have them yet
     // Of the generation held, while no newer snapshot has been reported. In every Ack.
     std::optional<SnapshotAsked> snapshot = {};
+    std::optional<News> news = {};  // to a member, where it does not have them yet
     bool operator==(const Ack&) const = default;
 };
 

@@ -24,6 +24,7 @@ struct Told {
     Generation held = kNoGeneration, over = kNoGeneration;
     Time until = kLongAgo;   // end of the lease of `held`; kLongAgo: nothing is granted
     std::int64_t facts = 0;  // the revision of the facts
+    std::size_t news = 0;    // how many, of the newest generation
 };
 
 struct NodeState {

@@ -200,6 +200,20 @@ void each_field(auto& v, Is<SnapshotAsked> auto& asked) {
     v(DDPRUN_FIELD(by), asked.by, kSentence);
 }
 
+void each_field(auto& v, Is<NewsItem> auto& item) {
+    v(DDPRUN_FIELD(kind), item.kind, up_to(NewsKind::node_joined));
+    v(DDPRUN_FIELD(node), item.node, kName);
+    v(DDPRUN_FIELD(first_rank), item.first_rank, kCount);
+    v(DDPRUN_FIELD(ranks), item.ranks, kCount);
+    v(DDPRUN_FIELD(exit_code), item.exit_code, Whole{0, 255});
+    v(DDPRUN_FIELD(signal), item.signal, Whole{0, 64});
+}
+
+void each_field(auto& v, Is<News> auto& news) {
+    v(DDPRUN_FIELD(generation), news.generation, kNumberOrNone);
+    v(DDPRUN_FIELD(items), news.items, Items{kNewsTold});
+}
+
 void each_field(auto& v, Is<Ack> auto& ack) {
     v(DDPRUN_FIELD(number), ack.number, Whole{1, kMaxNumber});
     v(DDPRUN_FIELD(beat), ack.beat, kNumber);
@@ -210,6 +224,7 @@ void each_field(auto& v, Is<Ack> auto& ack) {
     v(DDPRUN_FIELD(over), ack.over, kNumberOrNone);
     v(DDPRUN_FIELD(facts), ack.facts, Any{});
     v(DDPRUN_FIELD(snapshot), ack.snapshot, Any{});
+    v(DDPRUN_FIELD(news), ack.news, Any{});
 }
 
 void each_field(auto& v, Is<Assigned> auto& assigned) {

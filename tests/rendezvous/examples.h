@@ -215,6 +215,9 @@ inline std::vector<ToNode> examples_to_node() {
     Ack of_facts = granted, silent_is_nobody = granted;
     of_facts.facts = example_facts();
     of_facts.snapshot = SnapshotAsked{5'000'001, "alice@login1"};
+    of_facts.news =
+        News{Generation{5},
+             {{NewsKind::worker_lost, "gpu01", 3, 1, 0, 9}, {NewsKind::node_lost, "gpu02", 4, 4}}};
     silent_is_nobody.facts = Facts{.generation = Generation{5}, .silent = std::vector<NodeId>{}};
     // Port 0: nobody can call that node.
     const std::vector<Peer> order{{{"gpu01", Incarnation{7}}, "10.0.0.7", 29400},

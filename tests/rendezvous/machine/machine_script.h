@@ -142,6 +142,7 @@ class Script {
             const auto* sent = std::get_if<Send>(&effect);
             const auto* ack = sent ? std::get_if<Ack>(&sent->message) : nullptr;
             if (ack) beats_[sent->session.value].echo = ack->number;
+            if (ack && ack->news) news_[sent->session.value].push_back(*ack->news);
             if (ack && ack->facts) told_[sent->session.value] = *ack->facts;
         }
         return lines(effects);
@@ -266,6 +267,8 @@ class Script {
     LedgerEntry creating() const { return creating_; }
     // The newest facts that an Ack has carried to this session.
     const Facts& told(int session) const { return told_.at(session); }
+    // The news that Acks have carried to this session since the last call.
+    std::vector<News> take_news(int session) { return std::exchange(news_[session], {}); }
     Snapshot snapshot() const { return machine_.snapshot(); }
     JobStatus status(double now) const { return machine_.status(at(now)); }
     // When the machine wants the next Tick at the latest.
@@ -281,6 +284,7 @@ class Script {
     Machine machine_;
     std::map<std::int64_t, Beat> beats_;
     std::map<std::int64_t, Facts> told_;
+    std::map<std::int64_t, std::vector<News>> news_;
     LedgerEntry creating_;
 };
 
