@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "agent/parts/notices.h"
 #include "agent/parts/snapshot_hint.h"
 #include "agent/parts/stop_policy.h"
 #include "base/note.h"
@@ -42,6 +43,13 @@ struct WorkerNotStarted {
     int local_rank = 0;
     std::string sentence;  // "cannot execute ./train: Permission denied"
     int exit_code = 126;   // 127 where the program was not found, as a shell says it
+};
+// A worker has failed; WorkerExited follows when its account of that has been read.
+struct WorkerLost {
+    Generation generation;
+    int local_rank = 0;
+    int exit_code = 0, signal = 0;
+    Time at{};  // when the keeper reaped it
 };
 struct WorkerExited {
     Generation generation;
@@ -125,8 +133,8 @@ struct Tick {};
 
 using Event =
     std::variant<Started, LinkUp, LinkLost, MessageCame, WorkerStarted, WorkerNotStarted,
-                 WorkerExited, Swept, CannotKill, KeeperFrozen, KeeperDied, KeeperBack, NoKeeper,
-                 WorkerProgress, WarmStartDiffers, WorkersExamined, WorkersStill,
+                 WorkerLost, WorkerExited, Swept, CannotKill, KeeperFrozen, KeeperDied, KeeperBack,
+                 NoKeeper, WorkerProgress, WarmStartDiffers, WorkersExamined, WorkersStill,
                  WorkersInCollectives, StoreContact, LedgerFound, SignalCame, JobEndKnown, Tick>;
 
 // ---- effects
@@ -192,6 +200,12 @@ struct AskSnapshot {
     SnapshotHint hint;
     bool operator==(const AskSnapshot&) const = default;
 };
+// For the workers that read it: their events, and the worker store where it is on this node.
+struct TellWorkers {
+    Generation generation;
+    Notice notice;
+    bool operator==(const TellWorkers&) const = default;
+};
 // The job makes no progress: keep what all workers do, and find out where these are while they
 // live. Answered by WorkersExamined, unless the generation ends before.
 struct ExamineWorkers {
@@ -234,8 +248,8 @@ struct Exit {
 };
 
 using Effect = std::variant<Connect, Lead, LeaderHeard, SendMessage, SetDeadline, OpenStore, Spawn,
-                            SignalWorkers, AskSnapshot, ExamineWorkers, AskJobEnd, Sweep,
-                            HurrySweep, LookForStuck, CloseStore, Exit, Note>;
+                            SignalWorkers, AskSnapshot, TellWorkers, ExamineWorkers, AskJobEnd,
+                            Sweep, HurrySweep, LookForStuck, CloseStore, Exit, Note>;
 using Effects = std::vector<Effect>;
 
 }  // namespace ddprun::agent

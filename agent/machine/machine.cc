@@ -56,6 +56,7 @@ Effects Machine::step(Time now, const Event& event) {
                         [&](const MessageCame& e) { s.on_message(now, e.message); },
                         [&](const WorkerStarted& e) { s.on_started(now, e); },
                         [&](const WorkerNotStarted& e) { s.on_not_started(now, e); },
+                        [&](const WorkerLost& e) { s.on_lost(e); },
                         [&](const WorkerExited& e) { s.on_exited(now, e); },
                         [&](const Swept& e) { s.on_swept(now, e); },
                         [&](const CannotKill& e) { s.on_cannot_kill(now, e); },
@@ -130,6 +131,7 @@ void MachineState::on_ack(Time now, const rendezvous::Ack& ack) {
     if (!result.accepted) return;
     heard_leader();
     if (ack.facts) on_facts(now, *ack.facts);
+    if (ack.news) on_news(*ack.news);
     if (ack.snapshot) pass_on(ack.held, *ack.snapshot);
     // The next leader wants to know until when this one lived (facts.led), so only the leader that
     // holds the generation counts.

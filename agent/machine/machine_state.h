@@ -2,6 +2,7 @@
 // of agent/parts and rendezvous/rules, which alone change their data:
 //   leader_search.cc  finding a leader, and leading
 //   machine.cc        the link, the lease, stops
+//   telling_workers.cc      what workers can read of each other
 //   workers.cc        starting, watching and stopping the workers
 #pragma once
 
@@ -37,6 +38,7 @@ struct Running {
     Headway headway;  // moves on the node that has the store
     SweepWatch sweep;
     WithheldFailures withheld;
+    PassedOn passed_on;               // to its workers
     bool said_not_finite = false;     // that a worker has reported a value that is no number
     std::int64_t snapshot_asked = 0;  // the newest request that was passed on
     bool planned_stop = false;        // by Stop: this node stays a member until all have stopped
@@ -114,6 +116,13 @@ struct MachineState {
     void beat(Time now);
     Time next_deadline() const;
     void leave(Time now, rendezvous::Ending ending);
+
+    // telling_workers.cc: what workers can read of each other
+    void tell(Notice notice);
+    void pass_on(const rendezvous::NewsItem& item);
+    void on_news(const rendezvous::News& news);
+    void on_lost(const WorkerLost& event);
+    void tell_stopping(int signal, Duration grace);
 
     // workers.cc: the workers of this node
     void start_workers(Time now, const rendezvous::Assigned& assigned, Time deadline);

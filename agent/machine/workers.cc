@@ -68,6 +68,9 @@ void MachineState::worker_ended(Time now, rendezvous::WorkerOutcome outcome, Tim
     const bool withhold = counts && phase == Phase::running &&
                           (!running->withheld.empty() ||
                            (config.stop.in_slurm && rendezvous::asks_to_stop(outcome.signal)));
+    if (counts)
+        pass_on({rendezvous::NewsKind::worker_lost, config.node.name, outcome.rank, 1,
+                 outcome.exit_code, outcome.signal});
     if (withhold) {
         running->withheld.add(std::move(outcome), at, now);
     } else if (counts) {
@@ -112,6 +115,7 @@ void MachineState::begin_stop(Time now, int signal, Duration grace) {
     // A stop is under way already. A second reason can only make the kill earlier.
     if (running->ladder) return running->ladder->kill_at(now + grace);
     running->ladder = StopLadder(signal, now, grace);
+    tell_stopping(signal, grace);
     climb(now);
 }
 
@@ -353,6 +357,7 @@ void MachineState::pass_on(Generation held, const rendezvous::SnapshotAsked& ask
         return;
     running->snapshot_asked = asked.number;
     effects.push_back(AskSnapshot{{held, asked}});
+    tell(SnapshotHint{held, asked});
 }
 
 void MachineState::on_contact(Time now, const StoreContact& event) {

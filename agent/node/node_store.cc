@@ -82,6 +82,7 @@ Result<> NodeStore::open(const rendezvous::NodePlace& place) {
     if (!store) return store.error();
     store_ = std::move(*store);
     generation_ = place.generation;
+    events_ = 0;
     calls_.begin(place.callers);
     return {};
 }

@@ -51,6 +51,11 @@ class NodeStore {
         close();
         calls_.end();
     }
+    // An event for those that look for it there: "ddprun/event/0", and so on. Nothing if the store
+    // is elsewhere.
+    void tell(const std::string& line) {
+        if (store_) store_->set("/ddprun/event/" + std::to_string(events_++), line);
+    }
     // When the last request came to the store of this generation, if it is here. It is asked once.
     std::optional<Time> last_request();
 
@@ -72,6 +77,7 @@ class NodeStore {
     OwnerCalls calls_;
     std::unique_ptr<store::StoreThread> store_;
     Generation generation_ = kNoGeneration;  // whose store it is
+    int events_ = 0;                         // told in it
     std::int64_t past_operations_ = 0;       // of stores that are closed
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

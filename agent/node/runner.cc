@@ -194,6 +194,11 @@ void Runner::perform(Effect& effect) {
                 if (workers_) workers_->ask_snapshot(e.hint);
             },
             [&](const AskJobEnd&) { ask_job_end(); },
+            [&](const TellWorkers& e) {
+                const std::string line = to_line(e.notice, e.generation, day_now());
+                if (workers_) workers_->tell_all(line);
+                store_.tell(line);
+            },
             [&](const ExamineWorkers& e) { diagnosis_->examine(e); },
             [&](const Sweep& e) { sweep(e); }, [&](const HurrySweep& e) { keeper_.hurry(e.grace); },
             [&](const LookForStuck& e) { look_for_stuck(e); }, [&](const Note& e) { log_(e); },

@@ -65,6 +65,7 @@ std::vector<std::string> worker_environment(Environment base, const WorkerPlace&
     // A ddprun inside another ddprun inherits these. They name the outer one's descriptor,
     // files and run, so they must not reach the workers.
     env.erase("DDPRUN_PROGRESS_FD");
+    env.erase("DDPRUN_EVENTS_FD");
     env.erase("DDPRUN_STOP_FILE");
     env.erase("DDPRUN_SNAPSHOT_FILE");
     env.erase("DDPRUN_RUN_KEY");
@@ -72,6 +73,7 @@ std::vector<std::string> worker_environment(Environment base, const WorkerPlace&
     if (!place.snapshot_file.empty()) env["DDPRUN_SNAPSHOT_FILE"] = place.snapshot_file;
     if (!place.stop_file.empty()) env["DDPRUN_STOP_FILE"] = place.stop_file;
     if (place.progress_fd) env["DDPRUN_PROGRESS_FD"] = number(*place.progress_fd);
+    if (place.events_fd) env["DDPRUN_EVENTS_FD"] = number(*place.events_fd);
     if (place.pmi_fd) set_pmi(env, place);
     // Set after the others, so that the device of a worker wins.
     for (const auto& [name, value] : place.more) env[name] = value;

@@ -52,6 +52,7 @@ struct WorkerPlace {
     // The signals that ddprun handles, for TORCHELASTIC_SIGNALS_TO_HANDLE.
     std::string signal_names = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";
     std::optional<int> progress_fd;  // becomes DDPRUN_PROGRESS_FD
+    std::optional<int> events_fd;    // becomes DDPRUN_EVENTS_FD
     std::optional<int> pmi_fd;       // becomes PMI_FD; with it the worker is a rank of MPI
     Environment more;  // set over the others: the worker's device, if each has its own
     slurm::WorkerVariables slurm_env = slurm::WorkerVariables::rewrite;

@@ -33,6 +33,7 @@ WorkerPlace place_of(const WorkerPlan& plan, const rendezvous::NodePlace& node, 
     place.omp_num_threads = plan.omp_num_threads;
     place.fault_handler = plan.fault_handler;
     place.progress_fd = kProgressFd;
+    place.events_fd = kEventsFd;
     if (plan.pmi) place.pmi_fd = kPmiFd;
     place.signal_names = plan.signal_names;
     place.slurm_env = plan.slurm_env;

@@ -48,6 +48,8 @@ struct WorkerPlan {
 inline constexpr int kProgressFd = 3;
 // That of the socket for PMI; PMI_FD has this value.
 inline constexpr int kPmiFd = 4;
+// That of the socket for events; DDPRUN_EVENTS_FD has this value.
+inline constexpr int kEventsFd = 5;
 
 // Names the FIFO for torchrun's file timers. The user may set it.
 inline constexpr const char* kTimerVariable = "TORCHELASTIC_TIMER_FILE";

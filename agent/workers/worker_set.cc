@@ -10,6 +10,7 @@
 
 #include "agent/output/attempt_names.h"
 #include "agent/output/output.h"
+#include "agent/workers/event_socket.h"
 #include "agent/workers/last_words.h"
 #include "agent/workers/progress_pipe.h"
 #include "agent/workers/worker_process.h"
@@ -42,6 +43,7 @@ struct WorkerSet::Worker : WorkerProcess {
     bool aborted = false;     // it was to write its functions before its end
     std::unique_ptr<WorkerOutput> output;
     ProgressPipe progress;
+    EventSocket events;
 };
 
 WorkerSet::WorkerSet(boost::asio::io_context& loop, const WorkerPlan& plan,
@@ -143,15 +145,16 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
         output_->route(worker.index, worker.local_rank, worker.rank, kStderr));
     auto ends = worker.output->open();
     const UniqueFd progress_end = ends ? worker.progress.open() : UniqueFd{};
-    const UniqueFd pmi_end = pmi_ && progress_end ? pmi_->open(worker.index) : UniqueFd{};
-    if (!progress_end || (pmi_ && !pmi_end))
+    const UniqueFd events_end = progress_end ? worker.events.open() : UniqueFd{};
+    const UniqueFd pmi_end = pmi_ && events_end ? pmi_->open(worker.index) : UniqueFd{};
+    if (!events_end || (pmi_ && !pmi_end))
         return fail(worker, "no descriptors left for its pipes (ulimit -n)", 126);
 
     WorkerStart start = worker_start(plan_, worker.index, worker.local_rank);
     start.environment = environment;
     start.stdout_fd = ends->out.get();
     start.stderr_fd = ends->err.get();
-    start.extra = {{kProgressFd, progress_end.get()}};
+    start.extra = {{kProgressFd, progress_end.get()}, {kEventsFd, events_end.get()}};
     if (pmi_end) start.extra.push_back({kPmiFd, pmi_end.get()});
     worker.started = boot_now();
     spawn_(start, [this, &worker, alive = std::weak_ptr(alive_)](Result<Spawned> spawned) {
@@ -172,6 +175,7 @@ void WorkerSet::start_one(Worker& worker, const std::vector<std::string>& enviro
 void WorkerSet::fail(Worker& worker, const std::string& sentence, int exit_code) {
     worker.ended = failed_ = true;
     worker.progress.stop();
+    worker.events.close();
     on_event_(WorkerNotStarted{node_place_.generation, worker.index, sentence, exit_code});
 }
 
@@ -248,6 +252,10 @@ void WorkerSet::ask_snapshot(const SnapshotHint& hint) {
     });
 }
 
+void WorkerSet::tell_all(const std::string& line) {
+    for (const auto& worker : workers_) worker->events.push(line);
+}
+
 // The pid comes from a worker and may be any number. It gets the signal only if its session or
 // process group is one of ours.
 bool WorkerSet::signal_one(std::int64_t pid, int number, const std::string& why) {
@@ -286,6 +294,7 @@ bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {
         if (worker->pid != pid || worker->ended) continue;
         worker->ended = true;
         worker->progress.finish();
+        worker->events.close();
         worker->output->settle();
         ExitStatus status = from_wait_status(wait_status);
         if (pmi_) {
@@ -295,6 +304,12 @@ bool WorkerSet::exited(std::int64_t pid, int wait_status, Time at) {
         }
         DeathFacts facts = facts_of(*worker, status, at);
         failed_ |= facts.status.failed();
+        if (facts.status.failed()) {
+            const auto alive = std::weak_ptr(alive_);
+            on_event_(WorkerLost{node_place_.generation, worker->index, facts.status.code,
+                                 facts.status.signal, at});
+            if (!alive.lock()) return true;
+        }
         if (facts.status.failed() && !worker->error_file.empty())
             read_account(*worker, std::move(facts));
         else

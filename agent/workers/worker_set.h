@@ -71,6 +71,8 @@ class WorkerSet {
     void stop(const StopHint& hint);
     // The workers find the file that asks them for a snapshot, and go on.
     void ask_snapshot(const SnapshotHint& hint);
+    // A line for the events of each worker that lives.
+    void tell_all(const std::string& line);
     // Sends a signal to one process in a worker's session or process group. `why` is reported if
     // the worker dies of it. Returns false if the process belongs to no worker.
     bool signal_one(std::int64_t pid, int number, const std::string& why);

@@ -58,6 +58,9 @@ constexpr ManualRow kWorkers[] = {
      "this file appears when ddpctl snapshot asks for one: write a snapshot, remove the file, go "
      "on"},
     {"DDPRUN_PROGRESS_FD", "a descriptor for progress: write lines such as step=17"},
+    {"DDPRUN_EVENTS_FD",
+     "a descriptor for events: a line of JSON for each lost worker or node, each new node, a stop, "
+     "a snapshot that is wanted"},
     {"OMP_NUM_THREADS", "each worker's share of the node's CPUs, if it was not set"},
 };
 

@@ -56,12 +56,13 @@ while ((left-- > 0)); do setsid bash "\$0" \$((left / 2)) & done
 $stays
 KID
 
-say "a worker inherits its standard streams and the descriptor for its progress, nothing else"
+say "a worker inherits its standard streams and the descriptors for progress and events, nothing else"
 run 20 --standalone --nproc-per-node=2 python3 -c '
 import os
 names = sorted(int(name) for name in os.listdir("/proc/self/fd"))
 own = [n for n in names if os.path.exists(f"/proc/self/fd/{n}")]  # not the one that listed them
-print("descriptors", *[n for n in own if n != int(os.environ["DDPRUN_PROGRESS_FD"])])'
+ours = {int(os.environ["DDPRUN_PROGRESS_FD"]), int(os.environ["DDPRUN_EVENTS_FD"])}
+print("descriptors", *[n for n in own if n not in ours])'
 expect_code 0
 (($(grep -c 'descriptors 0 1 2$' "$work/run.out") == 2)) || fail "others leak"
 

@@ -114,7 +114,8 @@ std::string describe(const rendezvous::ToNode& message) {
                      return "Ack n" + text(m.number) + " beat" + text(m.beat) + " entry" +
                             text(m.entry) + " held" + text(m.held) + " remaining " +
                             (m.remaining ? text(*m.remaining) : "none") + " over" + text(m.over) +
-                            (m.facts ? text(*m.facts) : "");
+                            (m.facts ? text(*m.facts) : "") +
+                            (m.news ? " news " + std::to_string(m.news->items.size()) : "");
                  },
                  [](const Assigned& m) {
                      return "Assigned entry" + text(m.entry) + " beat" + text(m.beat) +
@@ -207,6 +208,10 @@ std::string describe(const agent::Event& event) {
                  [](const WorkerNotStarted& e) {
                      return "WorkerNotStarted g" + text(e.generation) + " " + e.sentence;
                  },
+                 [](const WorkerLost& e) {
+                     return "WorkerLost g" + text(e.generation) + " local" +
+                            std::to_string(e.local_rank);
+                 },
                  [](const WorkerExited& e) {
                      return "WorkerExited g" + text(e.generation) + " " + text(e.outcome);
                  },
@@ -254,6 +259,9 @@ std::string describe(const agent::Effect& effect) {
             [](const OpenStore& e) { return "OpenStore g" + text(e.place.generation); },
             [](const Spawn& e) { return "Spawn " + describe(e.place); },
             [](const SignalWorkers& e) { return "SignalWorkers " + text(e.signal); },
+            [](const TellWorkers& e) {
+                return "TellWorkers " + to_line(e.notice, e.generation, Duration{});
+            },
             [](const AskSnapshot& e) {
                 return "AskSnapshot " + std::to_string(e.hint.asked.number) + " g" +
                        text(e.hint.generation);

@@ -253,6 +253,9 @@ void Keeper::ends(std::int64_t pid, int exit_code, int signal, bool natural) {
         world_.worker_ended(host_, ended, outcome, natural);
         if (frozen_) return;  // nobody reaps it, so nobody tells
         const Time at = host_.clock.local(world_.now());
+        if (outcome.failed())
+            world_.post_agent(process_, agent::WorkerLost{ended.generation, ended.local_rank,
+                                                          exit_code, signal, at});
         if (ended.differs)
             world_.post_agent(process_, agent::WarmStartDiffers{ended.generation, ended.local_rank,
                                                                 "it differs", at});

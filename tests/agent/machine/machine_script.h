@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -121,6 +122,19 @@ inline std::string describe(const Effect& effect) {
     return "note: " + std::get<Note>(effect).sentence;
 }
 
+// What workers are told.
+inline std::string describe(const Notice& notice) {
+    if (const auto* stop = std::get_if<Stopping>(&notice))
+        return "stop " + stop->reason + " " + std::to_string(stop->signal);
+    if (const auto* hint = std::get_if<SnapshotHint>(&notice))
+        return "snapshot " + std::to_string(hint->asked.number);
+    const auto& item = std::get<rendezvous::NewsItem>(notice);
+    if (item.kind == rendezvous::NewsKind::worker_lost)
+        return "worker_lost " + std::to_string(item.first_rank);
+    return (item.kind == rendezvous::NewsKind::node_lost ? "node_lost " : "node_joined ") +
+           item.node;
+}
+
 // Node a with two workers, in a job of two nodes. The lease is the default of 10 s; a `config`
 // gives what a test changes.
 class Script {
@@ -129,9 +143,16 @@ class Script {
 
     Lines step(double now, const Event& event) {
         Lines all;
-        for (const Effect& effect : machine_.step(at(now), event)) all.push_back(describe(effect));
+        for (const Effect& effect : machine_.step(at(now), event))
+            if (const auto* tell = std::get_if<TellWorkers>(&effect))
+                notices_.push_back((signalled(all) ? "after the signal: " : "") +
+                                   describe(tell->notice));
+            else
+                all.push_back(describe(effect));
         return all;
     }
+    // What the workers were told since the last call. The lines of step() are without it.
+    Lines take_notices() { return std::exchange(notices_, {}); }
     // A message of the leader.
     Lines told(double now, const rendezvous::ToNode& message) {
         return step(now, MessageCame{message});
@@ -201,6 +222,10 @@ class Script {
     Time next() const { return machine_.next_deadline(); }
 
   private:
+    static bool signalled(const Lines& lines) {
+        return std::ranges::any_of(
+            lines, [](const std::string& line) { return line.starts_with("signal "); });
+    }
     static MachineConfig of_job(MachineConfig config) {
         config.run_id = "job";
         config.node = node("a");
@@ -210,6 +235,7 @@ class Script {
     }
 
     Machine machine_;
+    Lines notices_;
     std::int64_t acks_ = 0;
 };
 

@@ -55,6 +55,7 @@ TEST(WorkerEnv, OverwritesWhatAnOuterScriptExported) {
                            {"MASTER_PORT", "1"},
                            {"HOME", "/h"},
                            {"DDPRUN_PROGRESS_FD", "9"},
+                           {"DDPRUN_EVENTS_FD", "9"},
                            {"DDPRUN_RUN_KEY", "outer"},
                            {"DDPRUN_SNAPSHOT_FILE", "/outer/snapshot.json"}};
     const auto env = worker_environment(base, {});
@@ -62,6 +63,7 @@ TEST(WorkerEnv, OverwritesWhatAnOuterScriptExported) {
     EXPECT_THAT(env, Contains("HOME=/h"));
     EXPECT_THAT(env, Not(Contains("RANK=77")));
     EXPECT_THAT(env, Not(Contains("DDPRUN_PROGRESS_FD=9")));
+    EXPECT_THAT(env, Not(Contains("DDPRUN_EVENTS_FD=9")));
     EXPECT_THAT(env, Not(Contains("DDPRUN_SNAPSHOT_FILE=/outer/snapshot.json")))
         << "its workers would take the outer one's request for theirs";
 }
@@ -91,9 +93,11 @@ TEST(WorkerEnv, TurnsOnTheFaultHandlerOfPython) {
 // workers would see all GPUs and use the first one.
 TEST(WorkerEnv, NamesTheProgressPipeAndTheDevice) {
     WorkerPlace place;
-    place.progress_fd = 3, place.more = {{"X", "y"}, {"CUDA_VISIBLE_DEVICES", "2"}};
+    place.progress_fd = 3, place.events_fd = 5,
+    place.more = {{"X", "y"}, {"CUDA_VISIBLE_DEVICES", "2"}};
     const auto env = worker_environment({{"CUDA_VISIBLE_DEVICES", "0,1,2"}}, place);
     EXPECT_THAT(env, Contains("DDPRUN_PROGRESS_FD=3"));
+    EXPECT_THAT(env, Contains("DDPRUN_EVENTS_FD=5"));
     EXPECT_THAT(env, Contains("CUDA_VISIBLE_DEVICES=2"));
     EXPECT_THAT(env, Contains("X=y"));
 }
