@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -91,6 +92,82 @@ class Progress(unittest.TestCase):
                     ddprun.progress(wrong)
             with self.assertRaisesRegex(TypeError, "snapshot_ms is 2.5; give a whole number"):
                 ddprun.progress(1, snapshot=1, snapshot_ms=2.5)
+
+
+class Events(unittest.TestCase):
+    def setUp(self):
+        """ddprun is another process: the socket has its number as that of the peer."""
+        ddprun._events, ddprun._unread = None, b""
+        ours, theirs = socket.socketpair()
+        made = os.fork()
+        if made == 0:  # the process that makes the pair is its peer, so it is made here, and sent
+            pair = socket.socketpair()
+            socket.send_fds(theirs, [b"x"], [each.fileno() for each in pair])
+            os._exit(0)
+        _, (writer, reader), _, _ = socket.recv_fds(ours, 1, 2)
+        os.waitpid(made, 0)
+        ours.close(), theirs.close()
+        self.writer, self.reader = socket.socket(fileno=writer), reader
+        os.set_inheritable(reader, True)
+        with_variable("DDPRUN_EVENTS_FD", str(self.reader))(self)
+
+    def tearDown(self):
+        self.writer.close()
+        os.close(self.reader)
+        ddprun._forget_events()
+
+    def test_none(self):
+        begin = time.monotonic()
+        self.assertEqual(ddprun.events(), [])
+        self.assertEqual(ddprun.events(wait=0.05), [])
+        self.assertGreaterEqual(time.monotonic() - begin, 0.05)
+
+    def test_all_since_the_last_call(self):
+        self.writer.sendall(b'{"event":"worker_lost","rank":2}\n{"event":"stop"}\n')
+        self.assertEqual(ddprun.events(wait=60), [{"event": "worker_lost", "rank": 2}, {"event": "stop"}])
+        self.assertEqual(ddprun.events(), [])
+
+    def test_a_part_of_a_line_is_kept(self):
+        self.writer.sendall(b'{"event":"st')
+        self.assertEqual(ddprun.events(), [])
+        self.writer.sendall(b'op"}\n')
+        self.assertEqual(ddprun.events(), [{"event": "stop"}])
+
+    def test_what_came_before_the_end(self):
+        self.writer.sendall(b'{"event":"stop"}\n')
+        self.writer.close()
+        self.assertEqual(ddprun.events(), [{"event": "stop"}])
+        self.assertEqual(ddprun.events(), [])
+
+    def test_what_the_worker_starts_does_not_get_it(self):
+        ddprun.events()
+        self.assertFalse(os.get_inheritable(self.reader))
+
+    def test_a_fork_takes_none_from_the_worker(self):
+        ddprun.events()
+        self.writer.sendall(b'{"event":"stop"}\n')
+        child = os.fork()
+        if child == 0:
+            os._exit(len(ddprun.events()))
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(len(ddprun.events()), 1)
+
+    def test_a_socket_of_the_script_is_left_alone(self):
+        """What a worker starts gets the variable, not the socket: one of its own has the number."""
+        mine, other = socket.socketpair()
+        with mine, other:
+            other.sendall(b"mine\n")
+            os.environ["DDPRUN_EVENTS_FD"] = str(mine.fileno())
+            self.assertEqual(ddprun.events(), [])
+            self.assertEqual(mine.recv(10), b"mine\n")
+
+    def test_without_ddprun(self):
+        for value in (None, "many", str(1 << 40), "9999"):
+            ddprun._events = None
+            os.environ.pop("DDPRUN_EVENTS_FD", None)
+            if value:
+                os.environ["DDPRUN_EVENTS_FD"] = value
+            self.assertEqual(ddprun.events(), [])
 
 
 class Requests(unittest.TestCase):

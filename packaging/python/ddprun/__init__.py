@@ -6,6 +6,8 @@ runs unchanged under another launcher. No dependencies; from one thread at a tim
         ...
         ddprun.progress(step, snapshot=saved)
 
+events() has what happens to other workers: who died, which nodes are lost or new.
+
 What one rank knows, another may learn some steps later. So let the ranks agree at the end of a step, for example with
 an all_reduce, before all of them stop or write a snapshot."""
 
@@ -17,15 +19,18 @@ import os
 import select
 import signal
 import stat
+import struct
 import threading
 import time
 from typing import Any
 
-__all__ = ["progress", "seconds_left", "snapshot_path", "snapshot_requested", "stop_requested"]
+__all__ = ["events", "progress", "seconds_left", "snapshot_path", "snapshot_requested", "stop_requested"]
 __version__ = "@VERSION@"
 
 _told = False  # SIGTERM has come
 _listens = False
+_events: tuple[int, Any] | None = None  # the process that reads them, and its end of ddprun's socket
+_unread = b""  # of a line
 
 
 def progress(step: int, snapshot: int | None = None, snapshot_ms: int | None = None,
@@ -78,6 +83,31 @@ def snapshot_path() -> str | None:
     return os.environ.get("DDPRUN_SNAPSHOT_FILE") or None
 
 
+def events(wait: float = 0.0) -> list[dict[str, Any]]:
+    """What has happened since the last call, the oldest first; [] if nothing has. Each is a dictionary: `event` is
+    worker_lost, node_lost, node_joined, stop, snapshot_requested, or lost, with the number of events for which there
+    was no room; the page "Events" of the documentation has their other fields. `wait`: for at most so many seconds, for the first one.
+    Cheap enough for each step. A process that the worker has forked gets none."""
+    global _unread
+    end = _event_socket()
+    if end is None:
+        time.sleep(wait)
+        return []
+    came = select.poll()
+    came.register(end, select.POLLIN)
+    came.poll(wait * 1000)
+    try:
+        while piece := end.recv(1 << 16):
+            _unread += piece
+        _forget_events()  # ddprun is gone, and will end this process
+    except BlockingIOError:
+        pass
+    except OSError:
+        _forget_events()
+    *lines, _unread = _unread.split(b"\n")
+    return [json.loads(line) for line in lines]
+
+
 def _whole(name: str, number: Any) -> int:
     """A number of NumPy or a tensor with one whole number counts, too."""
     try:
@@ -94,6 +124,39 @@ def _progress_descriptor() -> int | None:
         return descriptor if stat.S_ISFIFO(os.fstat(descriptor).st_mode) else None
     except (KeyError, ValueError, OSError, OverflowError):
         return None
+
+
+def _event_socket() -> Any:
+    """ddprun's socket. A process that the worker has started may have the variable and not the socket: one of its own
+    has the number then. A process that it has forked has the socket, and would take lines from the worker. What it
+    starts from now on does not get it."""
+    global _events
+    if _events is not None:
+        return _events[1] if _events[0] == os.getpid() else None
+    import socket  # not before it is needed: it takes a millisecond
+    _events = os.getpid(), None
+    try:
+        descriptor = int(os.environ["DDPRUN_EVENTS_FD"])
+        if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+            return None
+        end = socket.socket(fileno=os.dup(descriptor))
+        _events = os.getpid(), end
+        peer, = struct.unpack_from("i", end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        if end.family != socket.AF_UNIX or end.type != socket.SOCK_STREAM or peer == os.getpid():
+            _forget_events()
+        else:
+            end.setblocking(False)
+            os.set_inheritable(descriptor, False)
+    except (KeyError, ValueError, OSError, OverflowError):
+        _forget_events()
+    return _events[1]
+
+
+def _forget_events() -> None:
+    global _events
+    if _events is not None and _events[1] is not None:
+        _events[1].close()
+    _events = os.getpid(), None
 
 
 def _listen() -> None:
