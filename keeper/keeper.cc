@@ -205,6 +205,7 @@ void Keeper::Impl::on_reply(const Reply& reply, std::vector<UniqueFd>& fds) {
             if (events.waits) events.waits(left_of(reply));
             return;
         case ReplyKind::stopped:
+            if (events.stopping) events.stopping();
             return stop_with(reply.pid, reply.wait_status);
         case ReplyKind::signalled:
             return on_signalled(reply.wait_status);

@@ -71,6 +71,8 @@ struct KeeperEvents {
     // The keeper does not answer, and is now killed with everything below it. `died` follows,
     // unless one of these processes hangs in the kernel.
     std::function<void()> frozen;
+    // A worker at a terminal was stopped, and ddprun is about to stop with it.
+    std::function<void()> stopping;
     // The keeper has died, and everything that it left has been killed. Call restart(). `how`
     // follows its name: "has died".
     std::function<void(const std::string& how)> died;

@@ -116,6 +116,10 @@ void Runner::start() {
                         },
                     .expired = [this] { post(Tick{}); },
                     .frozen = [this] { post(KeeperFrozen{}); },
+                    .stopping =
+                        [this] {
+                            if (workers_) workers_->read_output();
+                        },
                     .died = [this](const std::string& how) { keeper_died(how); }});
     // Whenever the service opens or loses its standby link, the keeper needs the new descriptor.
     service_.on_standby([this] { prepare_gone(); });

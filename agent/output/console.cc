@@ -13,6 +13,7 @@
 #include "agent/output/byte_queue.h"
 #include "agent/output/console_reports.h"
 #include "agent/output/held_line.h"
+#include "agent/output/screen.h"
 #include "base/system/boot_clock.h"
 
 namespace ddprun::agent {
@@ -62,6 +63,7 @@ struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
           impatience(io),
           pause(io),
           line(options.limit / 2, options.pause) {
+        if (options.terminal && target->is_terminal()) screen.emplace();
         if (!target->is_file() && target->number() >= 0) ready.emplace(io, target->number());
     }
 
@@ -76,6 +78,7 @@ struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
     asio::steady_timer impatience;  // until the operator hears that this output is slow
     asio::steady_timer pause;       // until the next look whether the held line has grown
     HeldLine line;
+    std::optional<Screen> screen;
     ByteQueue queue;
     std::size_t at_the_file = 0;     // bytes that the file thread is writing
     std::shared_ptr<FileWork> work;  // with them
@@ -86,6 +89,7 @@ struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
 
     std::size_t waiting() const { return queue.size() + at_the_file + line.bytes_behind(); }
     bool full() const { return options.overflow == Overflow::block && waiting() >= options.limit; }
+    void put(std::string bytes);
     void write_on();
     bool write_ready();
     void hand_over();
@@ -107,6 +111,13 @@ struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
 // Posted to the loop, because write() is called in the middle of the caller's own work.
 void Console::Impl::say(const std::optional<Error>& error) {
     if (tell && error) asio::post(io, [tell = tell, error = *error] { tell(error); });
+}
+
+void Console::Impl::put(std::string bytes) {
+    if (bytes.empty()) return;
+    queue.append(std::move(bytes));
+    write_on();
+    heed_overflow();
 }
 
 void Console::Impl::write_on() {
@@ -305,9 +316,23 @@ void Console::write(std::string bytes, const void* who) {
         if (!impl_->line.is_held_by(who)) return impl_->put_behind(std::move(bytes));
         impl_->line.grew(boot_now());
     }
-    impl_->queue.append(std::move(bytes));
-    impl_->write_on();
-    impl_->heed_overflow();
+    impl_->put(impl_->screen ? impl_->screen->insert(bytes) : std::move(bytes));
+}
+
+// The size may have changed since the last call.
+std::optional<WindowSize> Console::window() {
+    if (!impl_->screen) return std::nullopt;
+    const auto window = window_of(impl_->target->number());
+    if (window) impl_->screen->set_columns(window->columns);
+    return window;
+}
+
+void Console::print(const void* who, std::string_view prefix, std::string_view bytes) {
+    if (impl_->screen && !impl_->dead) impl_->put(impl_->screen->print(who, prefix, bytes));
+}
+
+void Console::finish(const void* who) {
+    if (impl_->screen && !impl_->dead) impl_->put(impl_->screen->finish(who));
 }
 
 // With `drop` nobody waits, so nobody can hold the output: the long line is cut instead.

@@ -18,12 +18,14 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "agent/output/late_fault.h"
 #include "agent/output/output_plan.h"
 #include "agent/output/output_target.h"
+#include "agent/output/pseudo_terminal.h"
 #include "base/error.h"
 #include "base/loop/file_thread.h"
 #include "base/time.h"
@@ -44,6 +46,8 @@ class Console {
         Duration pause = std::chrono::seconds{5};
         // Hears what the file thread meets when the Console is gone; may be null.
         std::shared_ptr<LateFault> late = nullptr;
+        // If it is a terminal, it shows unfinished lines (window()).
+        bool terminal = false;
     };
     // Receives what the operator should know. Called later from the loop, never within write().
     using Tell = std::function<void(const Error&)>;
@@ -62,6 +66,12 @@ class Console {
 
     // `who` identifies a writer that uses hold(); others need not give it.
     void write(std::string bytes, const void* who = nullptr);
+    // With Options::terminal: how large it is now. Nothing where it is no terminal, or was not
+    // asked for. Then use write(); else what streams print goes through print() and finish(), and
+    // what write() gets must be whole lines (screen.h).
+    std::optional<WindowSize> window();
+    void print(const void* who, std::string_view prefix, std::string_view bytes);
+    void finish(const void* who);
     // For a writer whose line is too long to be kept in memory. What others write waits until
     // release(). If half of the limit waits behind the line, or the line has not grown for `pause`,
     // the line is ended here and holds() becomes false. Returns false when another writer holds the

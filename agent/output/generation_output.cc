@@ -75,6 +75,9 @@ StreamRoute GenerationOutput::route(int index, int local_rank, int rank, int str
     const StreamPlan plan = plan_stream(plan_, index, stream, route.file != nullptr);
     if (plan.console) route.console = stream == kStdout ? &consoles_.out : &consoles_.err;
     if (plan.prefix) route.prefix = plan_.prefix(local_rank, rank);
+    // What a file gets does not depend on a terminal.
+    if (route.console != nullptr && !route.file && !plan.filtered)
+        route.window = route.console->window();
     if (plan.filtered && filtered_[i]) {
         route.filtered = filtered_[i].get();
         route.needles = plan_.filters[static_cast<std::size_t>(i)];

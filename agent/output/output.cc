@@ -31,6 +31,17 @@ constexpr int kReadsInARow = 2;
 // How long bytes may wait in the pipe when a worker prints all the time.
 constexpr auto kPause = std::chrono::microseconds{500};
 
+// What a pseudo terminal may hold.
+constexpr std::size_t kTerminalHolds = std::size_t{16} << 10;
+
+// A bar that fills the worker's terminal fits beside its prefix.
+WindowSize beside(WindowSize window, std::string_view prefix) {
+    constexpr unsigned short kLeast = 20;
+    const auto width = static_cast<unsigned short>(std::min<std::size_t>(prefix.size(), 200));
+    if (window.columns >= kLeast + width) window.columns -= width;
+    return window;
+}
+
 // Tries to enlarge a pipe to 1 MiB, so that fewer context switches are needed. The kernel may
 // refuse, because it limits the memory for all pipes of a user. Returns the resulting size.
 std::size_t enlarged(int pipe) {
@@ -46,7 +57,7 @@ struct Pump : std::enable_shared_from_this<Pump> {
          std::shared_ptr<RecentOutput> recent)
         : io(io),
           pipe(std::move(pipe)),
-          pipe_size(enlarged(this->pipe.get())),
+          pipe_size(to.window ? kTerminalHolds : enlarged(this->pipe.get())),
           readable(io),
           pause(io),
           route(std::move(to)),
@@ -100,6 +111,7 @@ struct Pump : std::enable_shared_from_this<Pump> {
     // A line that is too long is passed on in parts while the console is held. Where it cannot be
     // held, the line is cut.
     void to_console(std::string_view bytes) {
+        if (route.window) return route.console->print(this, route.prefix, bytes);
         heed_cut();
         const bool was_open = splitter.is_open();
         std::string lines = splitter.take(bytes);
@@ -207,12 +219,17 @@ struct Pump : std::enable_shared_from_this<Pump> {
     // limited: a process that the worker left behind may write forever.
     void settle() {
         if (!pipe) return;
+        read_now();
+        finish_lines();
+    }
+
+    void read_now() {
+        if (!pipe) return;
         // A read returns at least one page of the pipe.
         const std::size_t reads = 1 + pipe_size / 4096;
         std::size_t total = 0;
         for (std::size_t i = 0; i < reads && read_once(total) == Left::maybe_more; ++i) {
         }
-        finish_lines();
     }
 
     void end() {
@@ -222,7 +239,9 @@ struct Pump : std::enable_shared_from_this<Pump> {
 
     void finish_lines() {
         if (route.filtered != nullptr) route.filtered->write(filter.finish());
-        if (route.console != nullptr) {
+        if (route.console != nullptr && route.window) {
+            route.console->finish(this);
+        } else if (route.console != nullptr) {
             heed_cut();
             route.console->write(splitter.finish(), this);
             route.console->release(this);
@@ -257,15 +276,27 @@ struct WorkerOutput::Impl {
 };
 
 Result<UniqueFd> WorkerOutput::Impl::open_stream(std::size_t stream) {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0)
-        return Error{
-            ErrorCode::internal,
-            std::string("cannot create a pipe for a worker's output: ") + std::strerror(errno)};
-    UniqueFd ours(ends[0]), workers(ends[1]);
-    // Only our end is non-blocking. The worker's stdout must block as usual: many programs do not
-    // expect EAGAIN.
-    ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
+    UniqueFd ours, workers;
+    if (const auto window = routes[stream].window) {
+        auto made = open_pseudo_terminal(beside(*window, routes[stream].prefix));
+        // Without pseudo terminals (a container without /dev/ptmx) a pipe is better than no worker.
+        if (made)
+            ours = std::move(made->ours), workers = std::move(made->workers);
+        else
+            routes[stream].window.reset();
+    }
+    if (!ours) {
+        int ends[2];
+        if (::pipe2(ends, O_CLOEXEC) != 0)
+            return Error{
+                ErrorCode::internal,
+                std::string("cannot create a pipe for a worker's output: ") + std::strerror(errno)};
+        ours.reset(ends[0]);
+        workers.reset(ends[1]);
+        // Only our end is non-blocking. The worker's stdout must block as usual: many programs do
+        // not expect EAGAIN.
+        ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
+    }
     pumps[stream] = std::make_shared<Pump>(io, std::move(ours), std::move(routes[stream]), tail,
                                            stream == 1, recent);
     pumps[stream]->wait_for_bytes();
@@ -308,6 +339,22 @@ void WorkerOutput::finish() {
     for (const auto& pump : impl_->pumps)
         if (pump) pump->abandon();
     impl_->recent->end();
+}
+
+void WorkerOutput::read_now() {
+    for (const auto& pump : impl_->pumps)
+        if (pump) pump->read_now();
+}
+
+bool WorkerOutput::resize() {
+    bool any = false;
+    for (const auto& pump : impl_->pumps) {
+        if (!pump || !pump->pipe || !pump->route.window) continue;
+        any = true;
+        if (const auto window = pump->route.console->window())
+            agent::resize(pump->pipe.get(), beside(*window, pump->route.prefix));
+    }
+    return any;
 }
 
 void WorkerOutput::keep_lines(std::size_t count) { impl_->tail.keep(count); }

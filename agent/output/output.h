@@ -1,5 +1,6 @@
-// Reads what one worker prints (two pipes), copies it to the console and to files, and keeps its
-// last lines for reports and its newest text for who reads along (recent_output.h).
+// Reads what one worker prints (two pipes, or pseudo terminals where ddprun has a terminal), copies
+// it to the console and to files, and keeps its last lines for reports and its newest text for who
+// reads along (recent_output.h).
 //
 // On the console, lines have the worker's prefix and are never torn. A line that is longer than 32
 // MiB has the console to itself as long as the others can wait (Console::hold). With an empty
@@ -21,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,7 +38,10 @@ namespace ddprun::agent {
 // The destinations of one stream. Each of them may be missing.
 struct StreamRoute {
     Console* console = nullptr;
-    std::string prefix;             // for each line on the console; empty: none
+    std::string prefix;  // for each line on the console; empty: none
+    // The stream is a terminal of this size, not a pipe. Only where the console has a window() and
+    // the stream goes nowhere else.
+    std::optional<WindowSize> window;
     std::unique_ptr<Console> file;  // the worker's own file
     Console* filtered = nullptr;    // receives lines that contain one of `needles`
     std::vector<std::string> needles;
@@ -74,6 +79,12 @@ class WorkerOutput {
     void settle();
     // Call when nothing of the generation is left: settles, and closes the pipes.
     void finish();
+
+    // Takes what the worker has written until now.
+    void read_now();
+    // The terminals of its streams, if there are any, get the present size of ddprun's. Returns
+    // whether there are any.
+    bool resize();
 
     // The last lines of both streams, in the order in which they arrived: 20 (LastLines::kCount),
     // or as many as were asked for.

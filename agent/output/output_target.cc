@@ -33,7 +33,10 @@ OutputTarget::OutputTarget(int fd) : fd_(::fcntl(fd, F_DUPFD_CLOEXEC, 3)), kind_
     if (::fstat(fd, &what) != 0) return;
     if (S_ISSOCK(what.st_mode)) {
         kind_ = Kind::socket;
-    } else if (!S_ISFIFO(what.st_mode) && ::isatty(fd) == 0) {
+        return;
+    }
+    is_terminal_ = !S_ISFIFO(what.st_mode) && ::isatty(fd) == 1;
+    if (!S_ISFIFO(what.st_mode) && !is_terminal_) {
         kind_ = Kind::file;
     } else if (UniqueFd own = reopen(fd)) {
         fd_ = std::move(own);

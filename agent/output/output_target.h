@@ -25,6 +25,7 @@ class OutputTarget {
     explicit OutputTarget(UniqueFd file);  // a file that this object owns
 
     bool is_file() const { return kind_ == Kind::file; }
+    bool is_terminal() const { return is_terminal_; }
     int number() const { return fd_.get(); }
     // Like write(2); fails with EAGAIN when there is no room. Not for files.
     ssize_t write_some(const char* bytes, std::size_t size);
@@ -44,6 +45,7 @@ class OutputTarget {
 
     UniqueFd fd_;
     Kind kind_;
+    bool is_terminal_ = false;
 };
 
 // Whether two descriptors lead to the same place, as after `> log 2>&1`.

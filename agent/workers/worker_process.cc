@@ -44,6 +44,10 @@ bool WorkerProcess::is_there() const {
 
 void WorkerProcess::signal_group(int number) const { ::kill(static_cast<pid_t>(-pid), number); }
 
+void WorkerProcess::resized() const {
+    if (lives() && is_there()) signal_group(SIGWINCH);
+}
+
 void WorkerProcess::kill() const {
     if (!ended && pidfd) ::syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
 }

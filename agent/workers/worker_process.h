@@ -24,6 +24,8 @@ struct WorkerProcess {
     // Sends a signal that asks for something else, to these processes only. Returns false if there
     // is none: the worker would die of it.
     bool pass_on(int number) const;
+    // Its terminal has another size. Processes that do not ask for SIGWINCH do not notice.
+    void resized() const;
     // Sends SIGKILL to this process alone. Without a pidfd the keeper alone kills: it knows which
     // pids are still in use.
     void kill() const;

@@ -24,6 +24,7 @@ namespace {
 // How long a death may wait for the file system that holds the error file. After it, the death is
 // reported without the file.
 constexpr auto kErrorFileLimit = std::chrono::seconds{2};
+constexpr auto kWindowLook = std::chrono::milliseconds{250};
 
 // As a shell reports it: 127 for "not found", 126 for "cannot be executed".
 int shell_code(const Error& error) { return error.code() == ErrorCode::not_found ? 127 : 126; }
@@ -96,6 +97,11 @@ void WorkerSet::start(const rendezvous::NodePlace& place, Ready ready) {
     witness_.emplace();  // meanwhile
 }
 
+void WorkerSet::read_output() {
+    for (const auto& worker : workers_)
+        if (worker->output) worker->output->read_now();
+}
+
 void WorkerSet::kill() {
     forgone_ = true;
     passed_.forget();
@@ -116,6 +122,28 @@ void WorkerSet::start_all(AttemptFiles files, const Ready& ready) {
     ready(output_->folder(0));
     for (auto& worker : workers_) start_one(*worker, environment_of(*worker));
     if (early_) ask_snapshot(*early_);
+    if (std::ranges::any_of(workers_,
+                            [](const auto& w) { return w->output && w->output->resize(); }))
+        watch_window();
+}
+
+// The kernel sends SIGWINCH to the process group in front, which is not ddprun's while a worker has
+// the keyboard. So ddprun looks. Workers get the signal, since the terminals are nobody's.
+void WorkerSet::watch_window() {
+    const auto size = [this] {
+        const auto window =
+            consoles_.out.window() ? consoles_.out.window() : consoles_.err.window();
+        return window.value_or(WindowSize{});
+    };
+    if (!window_look_) window_look_.emplace(loop_);
+    window_look_->expires_after(kWindowLook);
+    window_look_->async_wait([this, size, old = size(), alive = std::weak_ptr(alive_)](auto error) {
+        if (error || !alive.lock()) return;
+        if (size() != old)
+            for (const auto& worker : workers_)
+                if (worker->output && worker->output->resize()) worker->resized();
+        watch_window();
+    });
 }
 
 // A worker that breaks the protocol is killed, with the reason in the report of its death.

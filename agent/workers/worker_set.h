@@ -7,6 +7,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <map>
 #include <memory>
@@ -82,6 +83,8 @@ class WorkerSet {
     // The keeper has reaped a process. Returns false if it is not a worker of this set. The event
     // follows when its error file has been read.
     bool exited(std::int64_t pid, int wait_status, Time at);
+    // Passes on what they have printed until now.
+    void read_output();
     // Whether all workers have ended with 0, and none was sent a signal.
     bool have_succeeded() const;
     // Nothing of the generation is left: passes on the last output.
@@ -118,6 +121,7 @@ class WorkerSet {
     bool pass_on(int index, int number) const;
     bool abort(Worker& worker, const std::vector<std::int64_t>& processes);
     void signal_aborted(int number);
+    void watch_window();
 
     boost::asio::io_context& loop_;
     const WorkerPlan& plan_;
@@ -143,6 +147,8 @@ class WorkerSet {
     std::optional<Time> signalled_at_;        // time of the first one
     std::vector<std::unique_ptr<Worker>> workers_;
     PassedSignals passed_;
+    // Where workers have terminals: until the next look at the size of ddprun's.
+    std::optional<boost::asio::steady_timer> window_look_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

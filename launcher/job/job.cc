@@ -368,7 +368,7 @@ class Job {
     rendezvous::NodeId node_;
     boost::asio::io_context loop_{1};
     FileThread files_{loop_};
-    JobVoice voice_{loop_, plan_.console_overflow};
+    JobVoice voice_{loop_, {.overflow = plan_.console_overflow, .terminal = plan_.pty}};
     boost::asio::signal_set& signals_ = lasting_signals(loop_);
     std::optional<JobInSlurm> slurm_;
     std::optional<rendezvous::Secrets> secrets_;  // empty in a job of one node

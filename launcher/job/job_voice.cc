@@ -9,16 +9,17 @@
 
 namespace ddprun::launcher {
 
-JobVoice::JobVoice(boost::asio::io_context& loop, agent::Overflow overflow)
+JobVoice::JobVoice(boost::asio::io_context& loop, const agent::Console::Options& options)
     : log_files_(loop),
       console_files_(loop),
       one_console_(agent::same_target(STDOUT_FILENO, STDERR_FILENO)),
-      out_(loop, console_files_, STDOUT_FILENO, one_console_ ? "stdout and stderr" : "stdout",
-           [this](const Error& e) { broken(e); }, {.overflow = overflow}) {
+      out_(
+          loop, console_files_, STDOUT_FILENO, one_console_ ? "stdout and stderr" : "stdout",
+          [this](const Error& e) { broken(e); }, options) {
     if (!one_console_)
         own_err_.emplace(
             loop, console_files_, STDERR_FILENO, "stderr", [this](const Error& e) { broken(e); },
-            agent::Console::Options{.overflow = overflow});
+            options);
 }
 
 // Log lines go through the console's queue: they stand between whole lines of the workers, and the

@@ -20,7 +20,7 @@ namespace ddprun::launcher {
 
 class JobVoice {
   public:
-    JobVoice(boost::asio::io_context& loop, agent::Overflow overflow);
+    JobVoice(boost::asio::io_context& loop, const agent::Console::Options& options);
 
     // Starts the log: notes below `least` are dropped. Call it before say() and log().
     void open(LogStyle style, Note::Level least);

@@ -39,6 +39,11 @@ MaybeError set_console_overflow(Options& options, const std::string& value) {
     return std::nullopt;
 }
 
+MaybeError set_pty(Options& options, const std::string& value) {
+    options.pty = value == "auto";
+    return std::nullopt;
+}
+
 template <auto kFilters>
 MaybeError filters(Options& options, const std::string& value) {
     options.*kFilters = read_filters(value);
@@ -125,6 +130,15 @@ constexpr OptionRow kOutput[] = {
      .help = "What happens when 64 MiB wait for a slow console. block: workers that print wait. "
              "drop: the oldest lines are dropped and counted. Files get all lines in either case",
      .set = set_console_overflow},
+    {.name = "pty",
+     .placeholder = "auto|off",
+     .choices = "auto off",
+     .closed = true,
+     .default_text = "auto",
+     .help = "auto: where ddprun's stdout or stderr is a terminal, that of the workers is one, too "
+             "(colours, progress bars), as wide as it is beside the label. Streams that also go to "
+             "files stay pipes. off: all are pipes",
+     .set = set_pty},
     {.name = "verbose",
      .letter = 'v',
      .kind = OptionKind::flag,

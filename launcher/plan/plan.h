@@ -101,6 +101,7 @@ struct Plan {
     std::string on_failure, on_event;  // programs, looked up in PATH; empty: none
     std::string log_dir;               // empty: there are no files of the workers' output
     agent::Overflow console_overflow = agent::Overflow::block;
+    bool pty = true;  // workers print to a terminal where ddprun does
     int verbosity = 0;
     bool log_times = false, log_json = false;  // of ddprun's own lines
     Duration status_every{};  // of silence, then a line on how the job stands; 0: never

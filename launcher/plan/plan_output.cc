@@ -148,6 +148,7 @@ void plan_output(Plan& plan, const Options& options, const HostFacts& host) {
     plan_log_dir(plan, options, host);
     plan_prefix(plan, options, host);
     plan.console_overflow = options.console_overflow.value_or(plan.console_overflow);
+    plan.pty = options.pty;
     plan.verbosity = options.verbosity;
     plan.log_times = options.timestamps.value_or(!host.log_at_terminal);
     plan.log_json = options.log_json;

@@ -69,15 +69,17 @@ expect("as does Ctrl-\\",
 os.environ["PS1"] = "shell> "
 os.environ["JOB"] = f"{ddprun} -q --standalone --nproc-per-node=1 python3 -c"
 os.environ["READS"] = """
-import signal, threading
+import os, signal, threading
+# One write for a line: print() takes several at a terminal, and the two threads would tear each other's lines.
+def say(line): os.write(1, (line + "\\n").encode())
 # A thread hears it. A handler would not run if the stop came just before the read that input() waits in.
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCONT})
 def tell():
     while signal.sigwait({signal.SIGCONT}):
-        print("worker goes on", flush=True)
+        say("worker goes on")
 threading.Thread(target=tell, daemon=True).start()
-print("worker ready", flush=True)
-print("worker got", input(), flush=True)
+say("worker ready")
+say("worker got " + input())
 """
 SHELL = ["bash", "--norc", "--noprofile", "-i"]
 expect_of("Ctrl-Z stops the job, the shell is there, fg lets it go on at the keyboard",

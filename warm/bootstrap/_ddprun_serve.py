@@ -254,6 +254,8 @@ class _Server:
             if self._oom is not None and not write_oom(self._oom):
                 os._exit(_CANNOT_RUN)
             place(worker)
+            if os.isatty(1) and hasattr(sys.stdout, "reconfigure"):
+                sys.stdout.reconfigure(line_buffering=True)  # the server's is a pipe
             if worker.cpus:
                 os.sched_setaffinity(0, worker.cpus)
             hidden.begin(self._set_environment(worker))

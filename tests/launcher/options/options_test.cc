@@ -79,7 +79,8 @@ TEST(Options, FieldsAreFilled) {
         "--hang-timeout 90 "
         "--blame off "
         "--slurm-env drop --python /p --no-label -q --log-line-prefix-template=${rank}: "
-        "--duplicate-stdout-filters=a,,b,c --duplicate_stderr_filters d --console-overflow=drop p");
+        "--duplicate-stdout-filters=a,,b,c --duplicate_stderr_filters d --console-overflow=drop "
+        "--pty=off p");
     EXPECT_EQ(options.node_rank, 1);
     EXPECT_EQ(options.rdzv_backend, "c10d");
     EXPECT_EQ(options.rdzv_endpoint, (HostPort{"h", 29400}));
@@ -116,6 +117,7 @@ TEST(Options, FieldsAreFilled) {
     EXPECT_THAT(options.stdout_filters, ElementsAre("a,b", "c"));
     EXPECT_THAT(options.stderr_filters, ElementsAre("d"));
     EXPECT_EQ(options.console_overflow, agent::Overflow::drop);
+    EXPECT_FALSE(options.pty);
     EXPECT_EQ(options.verbosity, -1);
     EXPECT_THAT(options.warnings, IsEmpty());
 }
