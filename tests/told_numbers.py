@@ -19,6 +19,8 @@ TOLD = [
     (FAILURE, r"milliseconds\((\d+)000\)\)", [(FAILURE, "give {} second or more")]),
     ("launcher/report/tell_failure.cc", r"kProgramLimit = std::chrono::seconds{(\d+)}",
      [(FAILURE, "is killed after {} s")]),
+    ("agent/output/collapsed_lines.h", r"kWindow = std::chrono::milliseconds{(\d+)}",
+     [(WORKERS, "print within {} ms is shown once")]),
     ("agent/output/console.h", r"kLimit = std::size_t{(\d+)} << 20", [(WORKERS, "when {} MiB wait for a slow console")]),
     ("agent/output/recent_output.h", r"kKept = std::size_t{(\d+)} << 10", [(COMMANDS, "among the {} KiB that")]),
 ]

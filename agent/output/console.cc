@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/output/byte_queue.h"
+#include "agent/output/collapsed_output.h"
 #include "agent/output/console_reports.h"
 #include "agent/output/held_line.h"
 #include "agent/output/screen.h"
@@ -62,7 +63,8 @@ struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
           reports(std::move(name), options.limit, options.overflow),
           impatience(io),
           pause(io),
-          line(options.limit / 2, options.pause) {
+          line(options.limit / 2, options.pause),
+          window_end(io) {
         if (options.terminal && target->is_terminal()) screen.emplace();
         if (!target->is_file() && target->number() >= 0) ready.emplace(io, target->number());
     }
@@ -79,6 +81,9 @@ struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
     asio::steady_timer pause;       // until the next look whether the held line has grown
     HeldLine line;
     std::optional<Screen> screen;
+    std::optional<CollapsedOutput> collapsed;  // only with a screen
+    asio::steady_timer window_end;             // until lines that it holds are shown
+    Time window_end_at = kNever;
     ByteQueue queue;
     std::size_t at_the_file = 0;     // bytes that the file thread is writing
     std::shared_ptr<FileWork> work;  // with them
@@ -90,6 +95,9 @@ struct Console::Impl : std::enable_shared_from_this<Console::Impl> {
     std::size_t waiting() const { return queue.size() + at_the_file + line.bytes_behind(); }
     bool full() const { return options.overflow == Overflow::block && waiting() >= options.limit; }
     void put(std::string bytes);
+    void show(const CollapsedOutput::Pieces& pieces);
+    void show_held();
+    void arm_window();
     void write_on();
     bool write_ready();
     void hand_over();
@@ -127,6 +135,31 @@ void Console::Impl::write_on() {
     if (armed) return;
     write_ready();
     arm();
+}
+
+void Console::Impl::show(const CollapsedOutput::Pieces& pieces) {
+    for (const CollapsedOutput::Piece& piece : pieces)
+        put(piece.who == nullptr ? screen->insert(piece.bytes)
+                                 : screen->print(piece.who, piece.prefix, piece.bytes));
+    arm_window();
+}
+
+void Console::Impl::show_held() {
+    if (collapsed && !dead) show(collapsed->all(boot_now()));
+}
+
+void Console::Impl::arm_window() {
+    const Time next = collapsed->next();
+    // A timer that goes off early asks again.
+    if (next == kNever || next >= window_end_at) return;
+    window_end_at = next;
+    window_end.expires_after(std::max(next - boot_now(), Duration{0}));
+    window_end.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+        const auto self = weak.lock();
+        if (error || !self) return;
+        self->window_end_at = kNever;
+        if (self->collapsed && !self->dead) self->show(self->collapsed->ready(boot_now()));
+    });
 }
 
 // Writes as long as there is room. Returns true when nothing waits any more.
@@ -300,6 +333,7 @@ Console::~Console() {
     impl_->tell = nullptr;
     impl_->let_go("\n");
     impl_->impatience.cancel();
+    impl_->window_end.cancel();
     // The descriptor belongs to `target`, so Asio must not close it.
     if (impl_->ready) impl_->ready->release();
     impl_->ready.reset();
@@ -309,6 +343,13 @@ Console::~Console() {
     if (target->is_file()) impl_->close_file(target);
 }
 
+void Console::collapse(std::vector<int> ranks, CollapsedLines::Label label) {
+    if (!impl_->screen) return;
+    impl_->show_held();
+    impl_->collapsed.reset();
+    if (!ranks.empty()) impl_->collapsed.emplace(std::move(ranks), std::move(label));
+}
+
 void Console::write(std::string bytes, const void* who) {
     if (bytes.empty() || impl_->dead) return;
     if (impl_->line.is_held()) {
@@ -316,6 +357,8 @@ void Console::write(std::string bytes, const void* who) {
         if (!impl_->line.is_held_by(who)) return impl_->put_behind(std::move(bytes));
         impl_->line.grew(boot_now());
     }
+    // What ddprun says comes after what made it say so.
+    impl_->show_held();
     impl_->put(impl_->screen ? impl_->screen->insert(bytes) : std::move(bytes));
 }
 
@@ -327,12 +370,17 @@ std::optional<WindowSize> Console::window() {
     return window;
 }
 
-void Console::print(const void* who, std::string_view prefix, std::string_view bytes) {
-    if (impl_->screen && !impl_->dead) impl_->put(impl_->screen->print(who, prefix, bytes));
+void Console::print(const void* who, std::size_t index, std::string_view prefix,
+                    std::string_view bytes) {
+    if (!impl_->screen || impl_->dead) return;
+    if (!impl_->collapsed) return impl_->put(impl_->screen->print(who, prefix, bytes));
+    impl_->show(impl_->collapsed->print(who, index, prefix, bytes, boot_now()));
 }
 
 void Console::finish(const void* who) {
-    if (impl_->screen && !impl_->dead) impl_->put(impl_->screen->finish(who));
+    if (!impl_->screen || impl_->dead) return;
+    if (impl_->collapsed) impl_->show(impl_->collapsed->finish(who, boot_now()));
+    impl_->put(impl_->screen->finish(who));
 }
 
 // With `drop` nobody waits, so nobody can hold the output: the long line is cut instead.
@@ -360,6 +408,7 @@ void Console::when_room(std::function<void()> callback) {
 
 std::size_t Console::flush(Duration patience) {
     impl_->let_go("\n");
+    impl_->show_held();
     if (impl_->dead) return 0;
     if (const auto told = impl_->reports.dropped(); told && impl_->tell) impl_->tell(*told);
     return impl_->target->is_file() ? impl_->flush_file(patience) : impl_->flush_ready(patience);

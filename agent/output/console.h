@@ -21,7 +21,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "agent/output/collapsed_lines.h"
 #include "agent/output/late_fault.h"
 #include "agent/output/output_plan.h"
 #include "agent/output/output_target.h"
@@ -70,8 +72,12 @@ class Console {
     // asked for. Then use write(); else what streams print goes through print() and finish(), and
     // what write() gets must be whole lines (screen.h).
     std::optional<WindowSize> window();
-    void print(const void* who, std::string_view prefix, std::string_view bytes);
+    // `index` of the rank among those of collapse().
+    void print(const void* who, std::size_t index, std::string_view prefix, std::string_view bytes);
     void finish(const void* who);
+    // From now on a line that several of these ranks print is shown once (collapsed_output.h). Only
+    // where there is a window(). Without ranks, each line is shown as it comes.
+    void collapse(std::vector<int> ranks, CollapsedLines::Label label);
     // For a writer whose line is too long to be kept in memory. What others write waits until
     // release(). If half of the limit waits behind the line, or the line has not grown for `pause`,
     // the line is ended here and holds() becomes false. Returns false when another writer holds the

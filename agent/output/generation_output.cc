@@ -20,8 +20,9 @@ int index_of(int stream) { return stream == kStdout ? 0 : 1; }
 }  // namespace
 
 GenerationOutput::GenerationOutput(boost::asio::io_context& loop, const OutputPlan& plan,
-                                   const Consoles& consoles, AttemptFiles files,
-                                   std::shared_ptr<TurnBudget> turns, Console::Tell tell)
+                                   const Consoles& consoles, OutputPlan::RankNames names,
+                                   AttemptFiles files, std::shared_ptr<TurnBudget> turns,
+                                   Console::Tell tell)
     : loop_(loop),
       plan_(plan),
       consoles_(consoles),
@@ -35,9 +36,23 @@ GenerationOutput::GenerationOutput(boost::asio::io_context& loop, const OutputPl
         late->told(error.code());
         if (told->insert(error.code()).second) tell(error);
     };
+    collapse(names);
     for (int i : {0, 1})
         if (files_.filtered[i])
             filtered_[i] = file(std::move(files_.filtered[i]), filtered_file(files_.folder, i));
+}
+
+void GenerationOutput::collapse(const OutputPlan::RankNames& all) {
+    if (!plan_.collapse || all.ranks.size() < 2) return;
+    for (Console* console : {&consoles_.out, &consoles_.err})
+        console->collapse(all.ranks, [plan = plan_, all](const std::vector<std::size_t>& indexes) {
+            OutputPlan::RankNames some;
+            for (const std::size_t i : indexes) {
+                some.local_ranks.push_back(all.local_ranks[i]);
+                some.ranks.push_back(all.ranks[i]);
+            }
+            return plan.prefix(some, all);
+        });
 }
 
 std::unique_ptr<Console> GenerationOutput::file(UniqueFd fd, const std::string& name) {
@@ -68,6 +83,7 @@ void GenerationOutput::tell_cut(int rank, std::size_t bytes) const {
 StreamRoute GenerationOutput::route(int index, int local_rank, int rank, int stream) {
     const int i = index_of(stream);
     StreamRoute route;
+    route.index = static_cast<std::size_t>(index);
     if (!folder(index).empty()) {
         UniqueFd& fd = files_.workers[static_cast<std::size_t>(index)].streams[i];
         if (fd) route.file = file(std::move(fd), folder(index) + "/" + kStreamFiles[i]);

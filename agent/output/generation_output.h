@@ -30,9 +30,9 @@ struct Consoles {
 
 class GenerationOutput {
   public:
-    // `turns` is the workers' share of the loop.
+    // `turns` is the workers' share of the loop; `names` has all workers of this ddprun, by index.
     GenerationOutput(boost::asio::io_context& loop, const OutputPlan& plan,
-                     const Consoles& consoles, AttemptFiles files,
+                     const Consoles& consoles, OutputPlan::RankNames names, AttemptFiles files,
                      std::shared_ptr<TurnBudget> turns, Console::Tell tell);
 
     // Call once for each stream of a worker: the stream's file moves into the route. `index` counts
@@ -44,6 +44,7 @@ class GenerationOutput {
     const std::string& folder() const { return files_.folder; }
 
   private:
+    void collapse(const OutputPlan::RankNames& all);
     void tell_cut(int rank, std::size_t bytes) const;
     std::unique_ptr<Console> file(UniqueFd fd, const std::string& name);
 

@@ -111,7 +111,7 @@ struct Pump : std::enable_shared_from_this<Pump> {
     // A line that is too long is passed on in parts while the console is held. Where it cannot be
     // held, the line is cut.
     void to_console(std::string_view bytes) {
-        if (route.window) return route.console->print(this, route.prefix, bytes);
+        if (route.window) return route.console->print(this, route.index, route.prefix, bytes);
         heed_cut();
         const bool was_open = splitter.is_open();
         std::string lines = splitter.take(bytes);

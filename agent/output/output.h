@@ -38,7 +38,8 @@ namespace ddprun::agent {
 // The destinations of one stream. Each of them may be missing.
 struct StreamRoute {
     Console* console = nullptr;
-    std::string prefix;  // for each line on the console; empty: none
+    std::string prefix;     // for each line on the console; empty: none
+    std::size_t index = 0;  // of the worker, among those whose lines are collapsed
     // The stream is a terminal of this size, not a pipe. Only where the console has a window() and
     // the stream goes nowhere else.
     std::optional<WindowSize> window;

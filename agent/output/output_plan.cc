@@ -1,6 +1,10 @@
 // Decides for each stream of each rank where it goes.
 #include "agent/output/output_plan.h"
 
+#include <algorithm>
+#include <iterator>
+
+#include "base/number_ranges.h"
 #include "base/template_text.h"
 
 namespace ddprun::agent {
@@ -13,6 +17,14 @@ const std::string kTorchrunsPrefix = "[${role_name}${local_rank}]:";
 RankOutput of(const OutputPlan& plan, int local_rank) {
     const auto index = static_cast<std::size_t>(local_rank);
     return index < plan.ranks.size() ? plan.ranks[index] : RankOutput();
+}
+
+// "0-3,6", or "all but 5" where that is shorter.
+std::string most_of(const std::vector<int>& some, const std::vector<int>& all) {
+    std::vector<int> others;
+    std::ranges::set_difference(all, some, std::back_inserter(others));
+    const std::string ranges = number_ranges(some), but = "all but " + number_ranges(others);
+    return others.empty() || ranges.size() <= but.size() ? ranges : but;
 }
 
 }  // namespace
@@ -31,6 +43,13 @@ std::string OutputPlan::prefix(int local_rank, int rank) const {
         return "[" + host + ":" + std::to_string(rank) + "]:";
     return fill_template(prefix_template.empty() ? kTorchrunsPrefix : prefix_template,
                          prefix_values(role, local_rank, rank, hostname), true);
+}
+
+std::string OutputPlan::prefix(const RankNames& several, const RankNames& all) const {
+    const auto names = host.empty() ? &RankNames::local_ranks : &RankNames::ranks;
+    const std::string text = most_of(several.*names, all.*names);
+    if (!host.empty()) return "[" + host + ":" + text + "]:";
+    return "[" + role + (text.starts_with("all") ? " " : "") + text + "]:";
 }
 
 StreamPlan plan_stream(const OutputPlan& plan, int local_rank, int stream, bool has_file) {

@@ -39,11 +39,19 @@ struct OutputPlan {
     // This node's host, in a job of several nodes: a local rank says too little there. Empty: use
     // torchrun's default.
     std::string host;
+    // At a terminal, a line that several ranks print is shown once. Only with labels of ddprun's.
+    bool collapse = false;
     std::array<std::vector<std::string>, 2> filters;  // for stdout and stderr; empty: none
 
     int to_files(int local_rank) const;  // bits: streams of a rank that go to its own files
     int to_filtered() const;             // bits: streams that have a file of the filters
     std::string prefix(int local_rank, int rank) const;  // the text before each line of a rank
+    // The text before a line of several ranks of this node, of all its ranks: "[n2:4-7]:". Only
+    // without a prefix_template.
+    struct RankNames {
+        std::vector<int> local_ranks, ranks;  // in ascending order
+    };
+    std::string prefix(const RankNames& several, const RankNames& all) const;
 };
 
 // Where one stream of one rank goes, besides its own file.

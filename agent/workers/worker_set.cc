@@ -113,7 +113,13 @@ void WorkerSet::start_all(AttemptFiles files, const Ready& ready) {
     if (files.problem)
         warn_(Error(files.problem->code(),
                     files.problem->sentence() + "; output without a file goes to the console"));
-    output_.emplace(loop_, plan_.output, consoles_, std::move(files), turns_, warn_);
+    OutputPlan::RankNames names;
+    for (const auto& worker : workers_) {
+        names.local_ranks.push_back(worker->local_rank);
+        names.ranks.push_back(worker->rank);
+    }
+    output_.emplace(loop_, plan_.output, consoles_, std::move(names), std::move(files), turns_,
+                    warn_);
     for (auto& worker : workers_)
         if (const std::string folder = output_->folder(worker->index); !folder.empty())
             worker->error_file = folder + "/" + kErrorFile;

@@ -6,6 +6,7 @@
 
 #include "agent/death/exit_report.h"
 #include "base/count_text.h"
+#include "base/number_ranges.h"
 #include "launcher/dry_run/dry_run_words.h"
 #include "launcher/options/option_table.h"
 #include "rendezvous/model/durations.h"
@@ -241,7 +242,7 @@ class Writer {
         const std::string label = labelled();
         row("on the console", all             ? "what all workers print" + label
                               : shown.empty() ? "nothing of this node's workers"
-                                              : "local ranks " + folded(shown) + label);
+                                              : "local ranks " + number_ranges(shown) + label);
         row("log folder",
             plan_.log_dir.empty() ? "none" : plan_.log_dir + "  (X below: chosen at the start)");
         for (const DryRun::Worker& worker : dry_.workers)
@@ -261,7 +262,7 @@ class Writer {
             std::string text = one.devices.empty() ? "no GPU known"
                                : alone             ? "GPU " + one.devices.front() + " alone"
                                        : "GPUs " + joined(one.devices, ",") + " visible";
-            text += one.cpus.empty() ? "; all CPUs" : "; CPUs " + folded(one.cpus);
+            text += one.cpus.empty() ? "; all CPUs" : "; CPUs " + number_ranges(one.cpus);
             row("local rank " + std::to_string(one.local_rank), text);
             // Commands differ only where ${local_rank} occurs in them; printing the common one
             // again says nothing.

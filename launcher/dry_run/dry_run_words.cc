@@ -30,18 +30,6 @@ std::string joined(const std::vector<std::string>& words, const char* between) {
     return text;
 }
 
-std::string folded(const std::vector<int>& numbers) {
-    std::string text;
-    for (std::size_t i = 0; i < numbers.size();) {
-        std::size_t last = i;
-        while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-        text += (text.empty() ? "" : ",") + std::to_string(numbers[i]);
-        if (last > i) text += "-" + std::to_string(numbers[last]);
-        i = last + 1;
-    }
-    return text;
-}
-
 std::string shell_line(const std::vector<std::string>& argv) {
     std::string text;
     for (const std::string& word : argv) {

@@ -16,8 +16,6 @@ std::string text_of(const Known<int>& known);
 // "10 s", "2.5 s": at most three decimals, no trailing zeros.
 std::string seconds_text(Duration exact);
 std::string joined(const std::vector<std::string>& words, const char* between);
-// Runs of numbers as ranges: "0-3,8". A node with 128 CPUs then fits on a line.
-std::string folded(const std::vector<int>& numbers);
 
 // The command in a form that can be pasted into a shell. Only words with other than plain
 // characters are quoted, since most need no quotes and are easier to read without.

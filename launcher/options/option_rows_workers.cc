@@ -39,6 +39,11 @@ MaybeError set_console_overflow(Options& options, const std::string& value) {
     return std::nullopt;
 }
 
+MaybeError set_collapse(Options& options, const std::string& value) {
+    options.collapse = value == "auto";
+    return std::nullopt;
+}
+
 MaybeError set_pty(Options& options, const std::string& value) {
     options.pty = value == "auto";
     return std::nullopt;
@@ -130,6 +135,15 @@ constexpr OptionRow kOutput[] = {
      .help = "What happens when 64 MiB wait for a slow console. block: workers that print wait. "
              "drop: the oldest lines are dropped and counted. Files get all lines in either case",
      .set = set_console_overflow},
+    {.name = "collapse",
+     .placeholder = "auto|off",
+     .choices = "auto off",
+     .closed = true,
+     .default_text = "auto",
+     .help = "auto: at a terminal, a line that several ranks print within 200 ms is shown once, "
+             "with all of its ranks in the label ([default0-3]:). Not by the name torchrun, with "
+             "--pty=off, --no-label or a template, and never in files. off: each line is shown",
+     .set = set_collapse},
     {.name = "pty",
      .placeholder = "auto|off",
      .choices = "auto off",

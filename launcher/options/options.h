@@ -124,6 +124,7 @@ struct Options {
     std::optional<std::string> prefix_template;
     std::vector<std::string> stdout_filters, stderr_filters;
     std::optional<agent::Overflow> console_overflow;
+    bool collapse = true;            // a terminal shows once what several ranks print
     bool pty = true;                 // workers print to a terminal where ddprun does
     int verbosity = 0;               // -2 errors, -1 warnings, 0 normal, 1 debug; see also LOGLEVEL
     std::optional<bool> timestamps;  // of ddprun's own lines; none: auto

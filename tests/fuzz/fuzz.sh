@@ -16,7 +16,8 @@ CODE
     exit 77
 fi
 targets=("$@")
-((${#targets[@]})) || targets=(agent_link error_account flight_dump page_door pmi_desk progress_lines ras_answer store_codec store_machine
+((${#targets[@]})) || targets=(agent_link collapsed_lines error_account flight_dump page_door pmi_desk progress_lines ras_answer
+    store_codec store_machine
     timer_requests worker_output)
 seconds=3
 [[ -z ${DDPRUN_LONG:-} ]] || seconds=600

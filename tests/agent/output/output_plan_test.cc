@@ -66,3 +66,21 @@ TEST(OutputPlan, ThePrefixIsTorchrunsOrNamesTheHostOrIsTheUsers) {
     plan.prefix_template = "${hostname}:${rank} ";
     EXPECT_EQ(plan.prefix(1, 5), "n3:5 ");
 }
+
+TEST(OutputPlan, ThePrefixOfSeveralRanksNamesThemOrThoseThatAreMissing) {
+    OutputPlan plan;
+    const OutputPlan::RankNames all{{0, 1, 2, 3, 4, 5, 6, 7}, {8, 9, 10, 11, 12, 13, 14, 15}};
+    EXPECT_EQ(plan.prefix(all, all), "[default0-7]:");
+    EXPECT_EQ(plan.prefix({{1, 2, 5}, {9, 10, 13}}, all), "[default1-2,5]:");
+    plan.host = "n2";
+    EXPECT_EQ(plan.prefix(all, all), "[n2:8-15]:");
+    EXPECT_EQ(plan.prefix({{0, 1, 2, 4, 5, 6, 7}, {8, 9, 10, 12, 13, 14, 15}}, all),
+              "[n2:8-10,12-15]:");
+    const OutputPlan::RankNames but_two{{0, 2, 3, 4, 6, 7}, {108, 110, 111, 112, 114, 115}};
+    const OutputPlan::RankNames hundreds{all.local_ranks, {108, 109, 110, 111, 112, 113, 114, 115}};
+    EXPECT_EQ(plan.prefix(but_two, hundreds), "[n2:all but 109,113]:");
+    plan.host = "";
+    EXPECT_EQ(plan.prefix({{0, 1, 3, 4, 6, 7, 9, 10, 12}, {}},
+                          {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {}}),
+              "[default all but 2,5,8,11]:");
+}

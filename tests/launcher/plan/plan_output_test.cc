@@ -58,6 +58,14 @@ TEST(PlanOutput, Labels) {
     EXPECT_EQ(planned({"--no-label"}).workers.output.label, Label::none);
 }
 
+TEST(PlanOutput, OneLineForSeveralRanksOnlyWithLabelsOfDdprun) {
+    EXPECT_TRUE(planned({}, 4).workers.output.collapse);
+    EXPECT_FALSE(planned({"--collapse=off"}, 4).workers.output.collapse);
+    EXPECT_FALSE(planned({"--no-label"}, 4).workers.output.collapse);
+    EXPECT_FALSE(planned({"--log-line-prefix-template=x"}, 4).workers.output.collapse);
+    EXPECT_FALSE(planned({"--label"}, 4, true).workers.output.collapse);
+}
+
 // The lines of all nodes are read together, so each names its host and rank, also with one worker
 // on each node. Called as torchrun they look as there.
 TEST(PlanOutput, LabelsOfSeveralNodesNameTheHost) {
