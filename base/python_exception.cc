@@ -2,8 +2,6 @@
 // and then the exception's line, which is not indented.
 #include "base/python_exception.h"
 
-#include <string_view>
-
 namespace ddprun {
 namespace {
 
@@ -44,6 +42,10 @@ std::string python_exception(const std::vector<std::string>& lines) {
         in_traceback = false;
     }
     return found;
+}
+
+bool is_debugger_quit(std::string_view exception) {
+    return exception == "bdb.BdbQuit" || exception == "BdbQuit";
 }
 
 }  // namespace ddprun

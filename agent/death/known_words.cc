@@ -20,6 +20,8 @@ constexpr Known kKnown[] = {
     {"no kernel image is available", "the program was not built for this node's GPU"},
     {"No module named", "a Python module is missing in this node's environment"},
     {"Too many open files", "the limit of open files is reached: see ulimit -n"},
+    {"bdb.BdbQuit",
+     "its debugger was left, or could not read the keyboard (srun --pty gives a terminal)"},
     {"Cannot allocate memory", "the host's memory, or a limit on it, is used up: see ulimit -a"},
 };
 

@@ -14,12 +14,12 @@ FailureOutlets failure_outlets(const JobInput& input, const rendezvous::Ending& 
     outlets.in_a_line = first_on_host(input.plan) || alone;
     // Outside Slurm each node may have a terminal or a log of its own, so each one prints the full
     // report.
-    outlets.in_full = (leads || input.plan.limits.order.empty()) &&
+    outlets.in_full = !left_debugger(report) && (leads || input.plan.limits.order.empty()) &&
                       (report.first.has_value() || report.lost.has_value());
     outlets.json_file = log_folder.empty() ? "" : log_folder + "/failure.json";
     // A stop that somebody asked for is no failure.
-    if (ending.verdict == Verdict::user_signal || ending.verdict == Verdict::work_left ||
-        ending.verdict == Verdict::left)
+    if (left_debugger(report) || ending.verdict == Verdict::user_signal ||
+        ending.verdict == Verdict::work_left || ending.verdict == Verdict::left)
         return outlets;
     if (const auto found = input.environment.find("TORCHELASTIC_ERROR_FILE");
         found != input.environment.end())

@@ -168,8 +168,15 @@ std::vector<std::string> report_lines(const FailureReport& report, const std::st
 }
 
 // The cause first, since a terminal may cut the line.
+bool left_debugger(const FailureReport& report) {
+    if (!report.first) return false;
+    const rendezvous::WorkerOutcome& worker = report.first->outcome;
+    return is_debugger_quit(worker.error.empty() ? python_exception(worker.tail) : worker.error);
+}
+
 std::string report_line(const FailureReport& report) {
     // The sentence of a worker already names rank and node.
+    if (left_debugger(report)) return report.first->outcome.sentence + "; " + report.reason;
     if (report.first)
         return "first failure: " + report.first->outcome.sentence + "; " + report.reason;
     if (report.lost) return report.lost->sentence + "; " + report.reason;

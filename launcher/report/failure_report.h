@@ -62,6 +62,8 @@ std::optional<FailureReport> make_failure_report(const rendezvous::Ending& endin
 // The full text, one element a line. `json_file` is named in it as the place of the JSON; empty:
 // there is none.
 std::vector<std::string> report_lines(const FailureReport& report, const std::string& json_file);
+// A worker has ended in its debugger: a line is enough for the person who has left it.
+bool left_debugger(const FailureReport& report);
 // One line, for a node whose output appears beside that of the node with the full report.
 std::string report_line(const FailureReport& report);
 

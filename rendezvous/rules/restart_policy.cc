@@ -17,13 +17,16 @@ std::string automatic_reason(Reach reach) {
     return option + "the workers of an earlier generation had met)";
 }
 
+std::string exception_of(const WorkerOutcome& failure) {
+    return failure.error.empty() ? python_exception(failure.tail) : failure.error;
+}
+
 }  // namespace
 
 std::string cause_key(const WorkerOutcome& failure) {
     const std::string code =
         std::to_string(failure.exit_code) + "/" + std::to_string(failure.signal) + "/";
-    const std::string error =
-        failure.error.empty() ? python_exception(failure.tail) : failure.error;
+    const std::string error = exception_of(failure);
     if (!failure.hung && !error.empty()) return code + error;
     return std::to_string(failure.rank) + "/" + code + (failure.hung ? "hang" : "");
 }
@@ -41,6 +44,9 @@ RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& fai
     history.in_a_row = progressed ? 0 : cause == history.last_cause ? history.in_a_row + 1 : 1;
     history.last_cause = progressed ? "" : cause;
 
+    // A person has ended it, or would have to answer again each time.
+    if (is_debugger_quit(exception_of(failure)))
+        return {false, "no restart: it ended in its debugger (BdbQuit)"};
     // What never ran lacked something of its host: descriptors, memory, permission.
     if (automatic && !history.met && failure.pid == 0 && failure.exit_code == kCannotRunCode)
         return {false,

@@ -85,6 +85,18 @@ TEST(FailureReport, IsOneLineBesideTheWholeOne) {
               "first failure: rank 13 was killed by signal 11; restart 3 of 3 used up");
 }
 
+// Who has left a debugger knows what it was.
+TEST(FailureReport, IsOneLineAfterADebugger) {
+    Ending end = failed();
+    EXPECT_FALSE(left_debugger(*make_failure_report(end, kContext)));
+    end.sentence = "no restart";
+    end.first_failure->error = "bdb.BdbQuit";
+    end.first_failure->sentence = "rank 13 exited with 1";
+    const auto report = make_failure_report(end, kContext);
+    EXPECT_TRUE(left_debugger(*report));
+    EXPECT_EQ(report_line(*report), "rank 13 exited with 1; no restart");
+}
+
 // Nobody failed: the reason is all there is. The time is that of the report (2030), as there is no
 // other.
 TEST(FailureReport, SaysTheReasonWhereNoWorkerFailed) {

@@ -64,6 +64,16 @@ TEST(RestartPolicy, AutoDoesNotRestartWhatTheUserMustChange) {
               "restart 1 of 3 (--max-restarts=auto: the workers of an earlier generation had met)");
 }
 
+// Who leaves a debugger wants the end, whatever number of restarts was asked for.
+TEST(RestartPolicy, DoesNotRestartWhatEndedInItsDebugger) {
+    for (const int restarts : {kAutoRestarts, 5}) {
+        Job job{limits(1, 1, restarts), {}, Reach::progressed};
+        WorkerOutcome quit = exited(1, 1);
+        quit.tail = {"  File \"a.py\", line 3, in <module>", "[rank1]: bdb.BdbQuit"};
+        EXPECT_EQ(job.fails(quit), "no restart: it ended in its debugger (BdbQuit)");
+    }
+}
+
 // A worker that never ran has no import or argument that could be wrong.
 TEST(RestartPolicy, SaysThatAWorkerNeverRan) {
     Job job{limits(1, 1)};
