@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <map>
 #include <utility>
 
@@ -36,6 +37,8 @@ namespace {
 constexpr int kShortLives = 5;
 constexpr Duration kShortLife = std::chrono::seconds{10};
 
+constexpr auto kKeyboardLook = std::chrono::milliseconds{50};
+
 LeftRunning left_of(const Reply& reply) {
     return {static_cast<int>(reply.count), {reply.pid, reply.name}, static_cast<int>(reply.killed)};
 }
@@ -61,10 +64,18 @@ struct Keeper::Impl : std::enable_shared_from_this<Keeper::Impl> {
         SpawnCallback done;
         std::string program;      // for the error sentence
         bool foreground = false;  // the worker gets the terminal
+        bool by_turns = false;    // when it reads
     };
     std::map<std::uint32_t, Spawn> spawns;
     std::map<std::uint32_t, SweptCallback> sweeps;
     std::vector<std::int64_t> foreground;  // pids of workers that hold the terminal
+    // Of several workers at the terminal, and whether each is misled: a line editor (readline) that
+    // has found the terminal without echo, since another one used it. It believes that this is
+    // usual, shows nothing, and leaves it so.
+    std::map<std::int64_t, bool> readers;
+    Keyboard keyboard;
+    std::int64_t last_holder = 0;
+    std::optional<asio::steady_timer> keyboard_look;
 
     bool alive() const { return pid > 0 && socket->is_open(); }
     // With a dead keeper the answer still comes from the loop and never from inside a call.
@@ -84,6 +95,10 @@ struct Keeper::Impl : std::enable_shared_from_this<Keeper::Impl> {
     void on_reply(const Reply& reply, std::vector<UniqueFd>& fds);
     void on_forked(const Reply& reply, std::vector<UniqueFd>& fds);
     void on_signalled(int signal) const;
+    void on_stopped(pid_t worker, int signal);
+    void look_at_keyboard();
+    template <class Change>
+    void change_keyboard(const Change& change);
     void on_survivor(const Survivor& survivor) {
         if (events.survivor) events.survivor(survivor);
     }
@@ -193,6 +208,8 @@ void Keeper::Impl::on_reply(const Reply& reply, std::vector<UniqueFd>& fds) {
             // The foreground process group has died, so nobody would receive Ctrl-C. ddprun takes
             // the terminal back.
             if (std::erase(foreground, reply.pid) != 0) take_terminal_back(reply.pid);
+            if (readers.erase(reply.pid) != 0)
+                change_keyboard([&](bool) { keyboard.ended(reply.pid); });
             rounds->reaped(reply.pid, reply.wait_status);
             if (events.exited)
                 events.exited(reply.pid, reply.wait_status, Time{Duration{reply.time_ns}});
@@ -205,8 +222,7 @@ void Keeper::Impl::on_reply(const Reply& reply, std::vector<UniqueFd>& fds) {
             if (events.waits) events.waits(left_of(reply));
             return;
         case ReplyKind::stopped:
-            if (events.stopping) events.stopping();
-            return stop_with(reply.pid, reply.wait_status);
+            return on_stopped(reply.pid, reply.wait_status);
         case ReplyKind::signalled:
             return on_signalled(reply.wait_status);
         case ReplyKind::passed:
@@ -230,6 +246,7 @@ void Keeper::Impl::on_forked(const Reply& reply, std::vector<UniqueFd>& fds) {
     if (reply.kind == ReplyKind::failed)
         return spawn.done(keeper::start_error(reply.stage, reply.error, spawn.program));
     if (spawn.foreground) foreground.push_back(reply.pid);
+    if (spawn.by_turns) readers[reply.pid] = false;
     rounds->started(reply.pid);
     Spawned spawned;
     spawned.pid = reply.pid;
@@ -240,6 +257,53 @@ void Keeper::Impl::on_forked(const Reply& reply, std::vector<UniqueFd>& fds) {
 void Keeper::Impl::on_signalled(int signal) const {
     if (events.signalled && has_handler(signal)) return events.signalled(signal);
     ::kill(::getpid(), signal);
+}
+
+// Of several workers the terminal stops those that read it, and by Ctrl-Z the one that has it. Any
+// other stop is not the terminal's.
+void Keeper::Impl::on_stopped(pid_t worker, int signal) {
+    if (!readers.contains(worker) || (signal == SIGTSTP && keyboard.holder() == worker)) {
+        if (events.stopping) events.stopping();
+        return stop_with(worker, signal);
+    }
+    if (signal != SIGTTIN && signal != SIGTTOU) return;
+    keep_terminal_modes();
+    readers[worker] |= signal == SIGTTOU && !has_usual_modes();
+    change_keyboard([&](bool ours) { keyboard.asks(worker, ours); });
+    if (!keyboard_look) look_at_keyboard();
+}
+
+template <class Change>
+void Keeper::Impl::change_keyboard(const Change& change) {
+    const auto before = static_cast<pid_t>(keyboard.holder());
+    change(holds_terminal() || (before != 0 && is_in_front(before)));
+    const auto after = static_cast<pid_t>(keyboard.holder());
+    if (after == before) return;
+    if (after == 0) take_terminal_back(before);
+    if (after != 0 || holds_terminal()) restore_terminal_modes();
+    if (after == 0) return;
+    last_holder = after;
+    give_terminal(after);
+}
+
+void Keeper::Impl::look_at_keyboard() {
+    keyboard_look.emplace(*io);
+    keyboard_look->expires_after(kKeyboardLook);
+    keyboard_look->async_wait([this, weak = weak_from_this()](auto error) {
+        const auto self = weak.lock();
+        if (error || !self) return;
+        keyboard_look.reset();
+        const auto holder = static_cast<pid_t>(keyboard.holder());
+        const auto found = readers.find(holder);
+        const bool is_misled = found != readers.end() && found->second;
+        const TerminalUse use = holder != 0 ? use_of_terminal(holder, is_misled) : TerminalUse{};
+        if (is_misled && is_in_front(holder)) restore_terminal_modes();
+        bool is_ours = false;
+        change_keyboard([&](bool ours) { keyboard.looked(use.reads, is_ours = ours); });
+        if (!keyboard.is_used()) return;
+        if (events.keyboard) events.keyboard(keyboard, is_ours, use.reads && use.echoes);
+        look_at_keyboard();
+    });
 }
 
 // A keeper without its socket is useless, even if its process still lives. So it is killed, and its
@@ -258,6 +322,8 @@ void Keeper::Impl::on_end() {
 void Keeper::Impl::call_back_died() {
     pid = -1;
     foreground.clear();
+    readers.clear();
+    change_keyboard([this](bool) { keyboard = {}; });
     const Error closed{ErrorCode::closed, "the keeper died, so its workers were killed"};
     for (auto& [id, spawn] : std::exchange(spawns, {})) spawn.done(closed);
     for (auto& [id, done] : std::exchange(sweeps, {})) done({});
@@ -267,6 +333,7 @@ void Keeper::Impl::call_back_died() {
 void Keeper::Impl::stop_timers() {
     if (rounds) rounds->stop();
     if (guard) guard->stop();
+    if (keyboard_look) keyboard_look->cancel();
 }
 
 Keeper::Keeper(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -306,11 +373,11 @@ void Keeper::spawn(const WorkerStart& start, SpawnCallback done) {
     const keeper::ForkRequest fork = keeper::make_fork_request(start);
     Request request = fork.request;
     // If ddprun was started in the background, its worker must not take the terminal either.
-    request.in_front = start.foreground && holds_terminal() ? 1 : 0;
+    request.in_front = start.foreground && !start.by_turns && holds_terminal() ? 1 : 0;
     request.id = impl.next_id++;
     impl.spawns.emplace(request.id,
                         Impl::Spawn{std::move(done), start.argv.empty() ? "" : start.argv.front(),
-                                    start.foreground});
+                                    start.foreground, start.by_turns});
     impl.send_work(request, fork.payload, fork.fds);
 }
 
@@ -320,9 +387,11 @@ void Keeper::adopt(std::int64_t pid, int release, SpawnCallback done) {
     Request request = keeper::of(RequestKind::adopt);
     request.pid = static_cast<std::int32_t>(pid);
     request.id = impl.next_id++;
-    impl.spawns.emplace(request.id, Impl::Spawn{std::move(done), "a forked worker", false});
+    impl.spawns.emplace(request.id, Impl::Spawn{std::move(done), "a forked worker", false, false});
     impl.send_work(request, {}, {release});
 }
+
+bool Keeper::had_keyboard(std::int64_t pid) const { return impl_->last_holder == pid; }
 
 void Keeper::set_deadline(Time deadline, Duration lease) {
     if (alive()) impl_->socket->send(keeper::of(RequestKind::deadline, deadline, lease));

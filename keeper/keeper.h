@@ -40,6 +40,7 @@
 #include "base/time.h"
 #include "keeper/between/worker_start.h"
 #include "keeper/keeper_start.h"
+#include "keeper/keyboard.h"
 #include "keeper/killing/killing.h"
 
 namespace ddprun::agent {
@@ -73,6 +74,9 @@ struct KeeperEvents {
     std::function<void()> frozen;
     // A worker at a terminal was stopped, and ddprun is about to stop with it.
     std::function<void()> stopping;
+    // Several workers are at a terminal, and at least one wants the keyboard. Comes at each look.
+    // `ours`: ddprun is in the foreground. `typing`: what is typed for the holder is shown.
+    std::function<void(const Keyboard& keyboard, bool ours, bool typing)> keyboard;
     // The keeper has died, and everything that it left has been killed. Call restart(). `how`
     // follows its name: "has died".
     std::function<void(const std::string& how)> died;
@@ -121,6 +125,8 @@ class Keeper {
     void sweep(const std::optional<Patience>& patience, SweptCallback done);
     // The patience of a sweep is over: what is left has this time from SIGTERM to SIGKILL.
     void hurry(Duration to_leave);
+    // Whether this worker was the last one that had the keyboard, among several.
+    bool had_keyboard(std::int64_t pid) const;
     // Prepares what the keeper does last, when ddprun is gone: it writes `frame` to its duplicate
     // of link_fd, and closes its duplicate of listen_fd. -1 means none. Each call replaces the one
     // before.

@@ -376,11 +376,10 @@ int main(int argc, char** argv) {
     // (descriptor_room.h).
     input->nofile_soft = make_room_for_descriptors();
 
-    // A single worker at a terminal may be a debugger. It stays in our session, so that it can read
-    // the keyboard and Ctrl-C and Ctrl-Z reach it.
-    const bool terminal = input->plan.slots == 1 && ::isatty(STDIN_FILENO);
     input->temporary_name = agent::draw_temporary_name();
-    auto keeper = agent::Keeper::start({.own_session = !terminal,
+    // A worker at a terminal may be a debugger. It stays in our session, so that it can read the
+    // keyboard and Ctrl-C and Ctrl-Z reach it.
+    auto keeper = agent::Keeper::start({.own_session = ::isatty(STDIN_FILENO) == 0,
                                         .command_line = agent::command_line_of(argc, argv),
                                         .folders = agent::temporary_places(input->temporary_name)});
     if (!keeper) return cannot_run(keeper.error());

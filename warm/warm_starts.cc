@@ -35,7 +35,7 @@ WarmStarts::WarmStarts(boost::asio::io_context& io, Keeper& keeper, FileThread& 
       timer_(io),
       job_(std::move(job)),
       records_(files) {
-    if (job_.mode == Mode::off || job_.worker.foreground) return;
+    if (job_.mode == Mode::off || (job_.worker.foreground && !job_.worker.by_turns)) return;
     const Result<PythonCommand> command = python_command(job_.worker.argv);
     if (!command || !proc_is_ours()) {
         const std::string why =
@@ -104,16 +104,24 @@ void WarmStarts::say_cold(const std::string& reason) {
     (speaks ? calls_.info : calls_.debug)("the workers start cold, because " + reason);
 }
 
+// A forked worker is in the server's session, which has no terminal.
+static void leave_terminal(WorkerStart& start) {
+    if (!start.foreground) return;
+    start.stdin_fd = -1;
+    start.foreground = start.by_turns = false;
+}
+
 // All are requested in one turn of the loop, and forked together.
 void WarmStarts::spawn(const WorkerStart& start, Keeper::SpawnCallback done) {
     const int index = requested_++;
     environments_.push_back(start.environment);
     if (index == 0 && !warm_) say_cold(reason_);
-    if (!command_ || temporary_.empty() || start.foreground)
+    if (!command_ || temporary_.empty() || (start.foreground && !start.by_turns))
         return keeper_.spawn(cold(start), std::move(done));
     if (!first_) {
         first_ = start;
         first_->stdout_fd = first_->stderr_fd = -1;
+        leave_terminal(*first_);
         first_->extra.clear();
     }
     // A server has one command line, and libraries count the CPUs once.
@@ -123,6 +131,7 @@ void WarmStarts::spawn(const WorkerStart& start, Keeper::SpawnCallback done) {
     if (!warm_ || !command_)
         return keeper_.spawn(recorded(start, record_of(index)), std::move(done));
     std::optional<HeldStart> held = hold(start);
+    if (held) leave_terminal(held->start);
     if (!held) return keeper_.spawn(cold(start), std::move(done));
     waiting_.push_back({std::move(*held), record_of(index), std::move(done)});
     if (waiting_.size() == 1)

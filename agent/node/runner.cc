@@ -12,6 +12,7 @@
 #include "agent/node/warm_job.h"
 #include "agent/output/attempt_names.h"
 #include "agent/output/output.h"
+#include "agent/workers/keyboard_line.h"
 #include "base/exit_code.h"
 #include "base/overload.h"
 #include "base/system/boot_clock.h"
@@ -105,7 +106,7 @@ void Runner::start() {
                    {.exited =
                         [this](std::int64_t pid, int status, Time at) {
                             if (starts_->exited(pid)) return;
-                            heed_terminal(status);
+                            heed_terminal(pid, status);
                             if (workers_) workers_->exited(pid, status, at);
                         },
                     .signalled = [this](int number) { signal(number); },
@@ -120,6 +121,8 @@ void Runner::start() {
                         [this] {
                             if (workers_) workers_->read_output();
                         },
+                    .keyboard = [this](const Keyboard& keyboard, bool ours,
+                                       bool typing) { heed_keyboard(keyboard, ours, typing); },
                     .died = [this](const std::string& how) { keeper_died(how); }});
     // Whenever the service opens or loses its standby link, the keeper needs the new descriptor.
     service_.on_standby([this] { prepare_gone(); });
@@ -132,10 +135,24 @@ void Runner::start() {
 
 // A worker that holds the terminal gets the terminal's signals, and ddprun does not. If it dies of
 // Ctrl-C, the user has stopped the job; a shell sees it the same way.
-void Runner::heed_terminal(int wait_status) {
+void Runner::heed_terminal(std::int64_t pid, int wait_status) {
     if (!config_.workers.foreground || !WIFSIGNALED(wait_status)) return;
+    if (config_.workers.by_turns && !keeper_.had_keyboard(pid)) return;
     const int number = WTERMSIG(wait_status);
     if (number == SIGINT || number == SIGQUIT) post(SignalCame{number});
+}
+
+// A line for each change that lasts, also where labels show whose prompt it is: others may wait.
+void Runner::heed_keyboard(const Keyboard& keyboard, bool ours, bool typing) {
+    if (!workers_) return;
+    if (typing) workers_->is_typed_for(keyboard.holder());
+    const std::string line = keyboard_line(keyboard, ours, workers_->ranks_by_pid());
+    keyboard_looks_ = line == next_keyboard_line_ ? keyboard_looks_ + 1 : 0;
+    next_keyboard_line_ = line;
+    constexpr int kLasting = 4;
+    if (line.empty() || line == keyboard_line_ || keyboard_looks_ < kLasting) return;
+    keyboard_line_ = line;
+    log_(Note{Note::Level::info, line});
 }
 
 // An effect may cause a new event at once. Such an event waits in the mailbox until the current one

@@ -87,7 +87,8 @@ class Runner {
     Patience patience() const;
     void on_survivor(const Survivor& survivor);
     void look_for_stuck(const LookForStuck& look);
-    void heed_terminal(int wait_status);
+    void heed_terminal(std::int64_t pid, int wait_status);
+    void heed_keyboard(const Keyboard& keyboard, bool ours, bool typing);
     void keeper_died(const std::string& how);
     void prepare_gone();
     void bequeath_folder();
@@ -114,6 +115,8 @@ class Runner {
     LeftSockets left_sockets_;
     StartPhases phases_;
     NodeStore store_;
+    std::string keyboard_line_, next_keyboard_line_;  // the last one; the one of the last look
+    int keyboard_looks_ = 0;                          // at which it was the same
     std::string no_store_;  // why this generation has none; empty: it has one, or needs none
     std::unique_ptr<Link> link_;
     std::unique_ptr<WorkerSet> workers_;

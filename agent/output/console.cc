@@ -377,6 +377,10 @@ void Console::print(const void* who, std::size_t index, std::string_view prefix,
     impl_->show(impl_->collapsed->print(who, index, prefix, bytes, boot_now()));
 }
 
+void Console::typed(const void* who) {
+    if (impl_->screen) impl_->screen->typed(who);
+}
+
 void Console::finish(const void* who) {
     if (!impl_->screen || impl_->dead) return;
     if (impl_->collapsed) impl_->show(impl_->collapsed->finish(who, boot_now()));

@@ -75,6 +75,8 @@ class Console {
     // `index` of the rank among those of collapse().
     void print(const void* who, std::size_t index, std::string_view prefix, std::string_view bytes);
     void finish(const void* who);
+    // The terminal itself has ended the row of this stream.
+    void typed(const void* who);
     // From now on a line that several of these ranks print is shown once (collapsed_output.h). Only
     // where there is a window(). Without ranks, each line is shown as it comes.
     void collapse(std::vector<int> ranks, CollapsedLines::Label label);

@@ -84,6 +84,7 @@ struct Pump : std::enable_shared_from_this<Pump> {
     const bool is_err;
     const std::shared_ptr<RecentOutput> recent;
     FloodWatch watch;
+    bool typed = false;
     std::size_t opened = 0;  // bytes that the open line had when it was opened
 
     // Every destination gets the same bytes.
@@ -111,7 +112,10 @@ struct Pump : std::enable_shared_from_this<Pump> {
     // A line that is too long is passed on in parts while the console is held. Where it cannot be
     // held, the line is cut.
     void to_console(std::string_view bytes) {
-        if (route.window) return route.console->print(this, route.index, route.prefix, bytes);
+        if (route.window) {
+            if (std::exchange(typed, false)) route.console->typed(this);
+            return route.console->print(this, route.index, route.prefix, bytes);
+        }
         heed_cut();
         const bool was_open = splitter.is_open();
         std::string lines = splitter.take(bytes);
@@ -339,6 +343,11 @@ void WorkerOutput::finish() {
     for (const auto& pump : impl_->pumps)
         if (pump) pump->abandon();
     impl_->recent->end();
+}
+
+void WorkerOutput::is_typed_for() {
+    for (const auto& pump : impl_->pumps)
+        if (pump) pump->typed = true;
 }
 
 void WorkerOutput::read_now() {

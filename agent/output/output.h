@@ -81,6 +81,9 @@ class WorkerOutput {
     // Call when nothing of the generation is left: settles, and closes the pipes.
     void finish();
 
+    // The terminal shows what is typed for this worker, and the \n at its end: the row of its
+    // prompt will be over when it prints again.
+    void is_typed_for();
     // Takes what the worker has written until now.
     void read_now();
     // The terminals of its streams, if there are any, get the present size of ddprun's. Returns

@@ -131,6 +131,13 @@ std::string Screen::finish(const void* who) {
     return {};
 }
 
+void Screen::typed(const void* who) {
+    Stream* const prompt = owner();
+    if (prompt == nullptr || owner_ != who || prompt->is_bar || prompt->returned) return;
+    prompt->row.clear();
+    prompt->is_cut = false;
+}
+
 // The row of a stream that has ended without \n is ended before others write.
 std::string Screen::ended(std::string bytes) {
     if (!bytes.empty() && std::exchange(is_open_, false)) bytes.insert(bytes.begin(), '\n');

@@ -31,6 +31,8 @@ class Screen {
     // The stream has ended. An unfinished line gets its \n: with a prefix now,
     // without one before anything else is written.
     std::string finish(const void* who);
+    // The user has answered the prompt of this stream, and the terminal has shown it with its \n.
+    void typed(const void* who);
     // Whole lines that belong to no stream.
     std::string insert(std::string_view lines);
     // How wide the terminal is; 0: not known.

@@ -38,7 +38,8 @@ struct WorkerPlan {
     // Trainers of Python frameworks obey a stop (warm/bootstrap/_ddprun_frameworks.py).
     bool framework_stop = false;
     std::optional<std::uint64_t> nofile_soft;
-    bool foreground = false;  // a lone worker that holds the terminal
+    bool foreground = false;  // stdin is a terminal, and workers may read it
+    bool by_turns = false;    // there are several
     std::string slurm_job_id;
     slurm::WorkerVariables slurm_env = slurm::WorkerVariables::rewrite;
     OutputPlan output;

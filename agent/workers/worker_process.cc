@@ -48,6 +48,10 @@ void WorkerProcess::resized() const {
     if (lives() && is_there()) signal_group(SIGWINCH);
 }
 
+void WorkerProcess::wake() const {
+    if (lives() && is_there()) signal_group(SIGCONT);
+}
+
 void WorkerProcess::kill() const {
     if (!ended && pidfd) ::syscall(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
 }

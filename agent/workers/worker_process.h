@@ -29,6 +29,8 @@ struct WorkerProcess {
     // Sends SIGKILL to this process alone. Without a pidfd the keeper alone kills: it knows which
     // pids are still in use.
     void kill() const;
+    // It may be stopped because it waits for the keyboard: then it hears no signal.
+    void wake() const;
 
   private:
     bool is_there() const;

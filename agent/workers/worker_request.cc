@@ -12,11 +12,10 @@ WorkerStart worker_start(const WorkerPlan& plan, int index, int local_rank) {
     start.argv =
         worker_arguments(plan.argv, plan.first_argument, local_rank, plan.collapse_dollars);
     if (!plan.cpus.empty()) start.cpus = plan.cpus[static_cast<std::size_t>(index)];
-    // Only a lone worker may read the terminal. Several would take turns at the keystrokes, which
-    // may be meant for the shell: they get /dev/null.
-    start.stdin_fd = !plan.foreground && ::isatty(STDIN_FILENO) ? -1 : STDIN_FILENO;
+    start.stdin_fd = STDIN_FILENO;
     start.nofile_soft = plan.nofile_soft;
     start.foreground = plan.foreground;
+    start.by_turns = plan.by_turns;
     return start;
 }
 

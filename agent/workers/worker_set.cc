@@ -102,6 +102,11 @@ void WorkerSet::read_output() {
         if (worker->output) worker->output->read_now();
 }
 
+void WorkerSet::is_typed_for(std::int64_t pid) {
+    for (const auto& worker : workers_)
+        if (worker->lives() && worker->pid == pid) worker->output->is_typed_for();
+}
+
 void WorkerSet::kill() {
     forgone_ = true;
     passed_.forget();
@@ -221,7 +226,10 @@ void WorkerSet::signal(int number, const std::vector<std::int64_t>& abort_these)
     if (!output_ && !std::exchange(forgone_, true))
         for (auto& worker : workers_) fail(*worker, "stopped before it was started", 128 + number);
     for (const auto& worker : workers_)
-        if (worker->lives() && !abort(*worker, abort_these)) worker->signal(number);
+        if (worker->lives() && !abort(*worker, abort_these)) {
+            worker->signal(number);
+            if (plan_.by_turns) worker->wake();
+        }
     signal_aborted(number);
 }
 

@@ -83,6 +83,8 @@ class WorkerSet {
     // The keeper has reaped a process. Returns false if it is not a worker of this set. The event
     // follows when its error file has been read.
     bool exited(std::int64_t pid, int wait_status, Time at);
+    // The terminal shows what is typed for this worker, and the \n at its end.
+    void is_typed_for(std::int64_t pid);
     // Passes on what they have printed until now.
     void read_output();
     // Whether all workers have ended with 0, and none was sent a signal.

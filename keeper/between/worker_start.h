@@ -28,10 +28,12 @@ struct WorkerStart {
     std::vector<int> cpus;       // empty: all CPUs that ddprun may use
     // The soft limit of open files that the user had before ddprun raised it.
     std::optional<std::uint64_t> nofile_soft;
-    // For a lone worker at a terminal: it gets a process group of its own but stays in ddprun's
-    // session, so that it may read the terminal on stdin. If ddprun is in the foreground now, this
-    // group becomes the foreground group. Ctrl-Z stops both (terminal.h).
+    // For a worker at a terminal: it gets a process group of its own but stays in ddprun's session,
+    // so that it may read the terminal on stdin (terminal.h). A lone worker's group becomes the
+    // foreground group if ddprun is in the foreground now, and Ctrl-Z stops both.
     bool foreground = false;
+    // With `foreground`, one of several: it comes to the foreground when it reads (keyboard.h).
+    bool by_turns = false;
     // A helper of ddprun, not a worker: a sweep leaves it alone, but not what it starts. It ends
     // with everything else when the deadline passes or the job ends. Needs a /proc of its own.
     bool spared = false;

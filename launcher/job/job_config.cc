@@ -71,8 +71,9 @@ agent::Runner::Config runner_config(const JobInput& input, const rendezvous::Nod
     config.workers = worker_plan(input, node);
     config.warm = plan.warm;
     config.recorders = plan.recorders;
-    // A lone worker at a terminal, e.g. a debugger, gets the keyboard.
-    config.workers.foreground = plan.slots == 1 && ::isatty(STDIN_FILENO);
+    // Workers at a terminal, e.g. a debugger, may read the keyboard.
+    config.workers.foreground = config.machine.at_terminal;
+    config.workers.by_turns = plan.slots > 1;
     // Nobody outside this host uses the workers' store then, so it listens on loopback only.
     config.serve_timers = serves_timers(input);
     config.timer_file = timer_file(input);

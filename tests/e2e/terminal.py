@@ -2,39 +2,11 @@
 """A lone worker at a terminal: it reads the keyboard, Ctrl-C is its own, and ends the job when it ends the worker; Ctrl-Z
 stops the job, and the shell's fg and bg are for the worker, too."""
 import os
-import pty
-import select
-import signal
 import sys
-import time
+
+from at_terminal import at_terminal
 
 ddprun = sys.argv[1]
-PATIENCE = 20  # seconds
-
-
-def at_terminal(command, keys):
-    """Runs a command at a terminal of its own, types each of `keys` when its word has been shown since the last
-    were typed. Returns what was shown and the exit code."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execvp(command[0], command)
-    shown, seen, keys, give_up = "", 0, list(keys), time.monotonic() + PATIENCE
-    while time.monotonic() < give_up:
-        if select.select([terminal], [], [], 0.1)[0]:
-            try:
-                data = os.read(terminal, 4096)
-            except OSError:  # the last process at the terminal has gone
-                break
-            shown += data.decode()
-        if keys and keys[0][0] in shown[seen:]:
-            word, typed = keys.pop(0)
-            if typed:
-                seen = shown.index(word, seen) + len(word)
-                os.write(terminal, typed)
-    else:
-        os.kill(pid, signal.SIGKILL)
-        sys.exit(f"{command}: no end after {PATIENCE} s; shown: {shown}")
-    return shown, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def expect(story, script, keys, code, words, *options, absent=()):
@@ -88,12 +60,5 @@ expect_of("Ctrl-Z stops the job, the shell is there, fg lets it go on at the key
 expect_of("one that is started in the background leaves the terminal to the shell, until fg",
           SHELL, [("shell>", b"$JOB \"$READS\" &\n"), ("worker ready", b"until jobs | grep Stopp[e]d; do sleep 0.1; done\n"), ("Stopped", b"echo $((6 * 7))\n"), ("42", b"fg\n"),
                   ("worker goes on", b"hi\n"), ("worker got hi", b""), ("shell>", b"exit $?\n")], 0, ["worker got hi"])
-# With several workers none reads the keyboard, in front or in the background: what is typed is for the shell.
-os.environ["READ"] = "import sys; print(f'read {sys.stdin.read()!r}', flush=True)"
-expect_of("two workers in the background take no keystroke of the shell's",
-          SHELL, [("shell>", b"${JOB/=1/=2} \"$READ\" & wait\n"), ("read ''", b""), ("read ''", b"echo $((6 * 7))\n"),
-                  ("42", b"exit 0\n")], 0, ["read ''"], absent=["read 'e"])
-expect("two workers in front read an end of input at once", "python3 -c \"$READ\"", [("read ''", b"")], 0, ["read ''"],
-       "--nproc-per-node=2")
 expect("without a shell Ctrl-Z changes nothing", "exec python3 -c \"$READS\"",
        [("worker ready", b"\x1a"), ("worker goes on", b"hi\n")], 0, ["worker got hi"])

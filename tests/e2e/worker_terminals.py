@@ -17,7 +17,7 @@ def width(fd):
     try: return os.get_terminal_size(fd).columns
     except OSError: return "none"
 print("widths", width(1), width(2), "same" if os.fstat(1).st_rdev == os.fstat(2).st_rdev else "two")
-try: os.open("/dev/tty", os.O_RDWR)
+try: os.tcgetpgrp(1)
 except OSError: print("no controlling terminal")
 """
 

@@ -99,6 +99,18 @@ TEST(Screen, PromptTakesTheRowFromABar) {
     EXPECT_EQ(shown(all), Rows({"[1]:(Pdb) c", "[0]:20%"}));
 }
 
+// The terminal shows what is typed after a prompt, and the end of that line. What follows has a row
+// of its own.
+TEST(Screen, AnsweredPromptEndsItsRow) {
+    Screen screen;
+    std::string all = screen.print(&a, "[0]:", "(Pdb) ");
+    screen.typed(&b);
+    screen.typed(&a);
+    all += "p x\n";
+    all += screen.print(&a, "[0]:", "41\n");
+    EXPECT_EQ(shown(all), Rows({"[0]:(Pdb) p x", "[0]:41", ""}));
+}
+
 // A line that ends with \r\n is one line.
 TEST(Screen, CarriageReturnBeforeNewlineIsOneLine) {
     Screen screen;
