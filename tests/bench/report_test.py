@@ -214,5 +214,23 @@ class Plots(unittest.TestCase):
         self.assertEqual(drawing.speed("release (ms)", 5, 10), 2)
 
 
+class Results(unittest.TestCase):
+    def test_the_figures_for_pages_are_those_of_the_tables(self):
+        rows = [Row("start, 8 workers (ms)", "ddprun", [3, 4, 1936]), Row("start, 8 workers (ms)", "torchrun", [1936])]
+        judged = verdicts.judge([Goal("start, 8 workers (ms)", 1.5, ("torchrun",))], rows)
+        found = json.loads(verdicts.results_json({"date": "2026-11-27"}, rows, judged))
+        self.assertEqual(found["machine"], {"date": "2026-11-27"})
+        self.assertEqual(found["goals"][0]["figure"], "4 (3 to 1,936, 3)")
+        self.assertEqual(found["figures"][1], {"measure": "start, 8 workers (ms)", "subject": "torchrun",
+                                               "min": "1,936", "median": "1,936", "max": "1,936", "samples": "1"})
+
+    def test_the_recorded_page_and_the_recorded_figures_are_of_one_run(self):
+        page, recorded = (run.HERE / "RESULTS.md").read_text(), json.loads((run.HERE / "RESULTS.json").read_text())
+        lines = ["| " + " | ".join(row.values()) + " |" for row in recorded["goals"]]
+        lines += ["| " + " | ".join(row.values()) + " | " for row in recorded["figures"]]
+        self.assertEqual([line for line in lines if line not in page], [])
+        self.assertEqual(len(lines), len([line for line in page.splitlines() if line.startswith("|")]) - 4)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -144,7 +144,7 @@ def command_line():
     parser = report.parser(__doc__)
     parser.add_argument("--json", metavar="FILE", help="all samples and verdicts, for programs")
     parser.add_argument("--plots", metavar="FOLDER", help="draws the plots there, as PNG")
-    parser.add_argument("--results", action="store_true", help="write RESULTS.md and its plots beside this script")
+    parser.add_argument("--results", action="store_true", help="write RESULTS.md with its plots, and RESULTS.json, into this folder")
     parser.add_argument("--only", metavar="NAME,…", help="these measures alone")
     chosen = parser.parse_args()
     chosen.subjects = chosen.subjects.split(",")
@@ -186,6 +186,7 @@ def main():
         plots = drawing.draw(rows, HERE / "plots" if options.results else Path(options.plots))
     if options.results:
         (HERE / "RESULTS.md").write_text(page(about, rows, judged, plots))
+        (HERE / "RESULTS.json").write_text(verdicts.results_json(about, rows, judged))
     print(page(about, rows, judged, plots))
     # A goal that is missed is a result. A measure that breaks is a fault of this run.
     sys.exit(f"these measures failed: {', '.join(failed)}" if failed else 0)

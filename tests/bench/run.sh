@@ -6,7 +6,7 @@
 #   tests/bench/run.sh --quick         less than 4: fewer samples, smaller sizes
 #   tests/bench/run.sh --json FILE     all samples and verdicts for programs
 #   tests/bench/run.sh --plots FOLDER  the plots, as PNG
-#   tests/bench/run.sh --results       writes RESULTS.md with machine and date, and its plots, beside this script
+#   tests/bench/run.sh --results       writes RESULTS.md and RESULTS.json with machine and date, and the plots
 #   tests/bench/run.sh --only start,store   some measures (README.md)
 #
 # It installs what is missing (Debian packages; PyTorch with pip, 3 GB to download) and builds first, which is not in

@@ -3,6 +3,7 @@ import json
 import statistics
 from dataclasses import asdict, dataclass
 
+import report
 from report import show
 
 MET, MISSED, LIMITED, MISSING = "met", "MISSED", "missed, reason given", "not measured"
@@ -85,17 +86,32 @@ def spread(numbers):
     return f"{show(statistics.median(numbers))} ({show(min(numbers))} to {show(max(numbers))}, {len(numbers)})"
 
 
+COLUMNS = ("measure", "goal", "figure", "beside", "ratio", "state", "reason")
+
+
+def verdict_cells(each):
+    """What the table has of a goal, in the order of COLUMNS."""
+    subject = each.goal.subject
+    name = each.goal.measure + ("" if subject == "ddprun" else f", {subject}")
+    beside = f"{each.peer} {show(each.peer_figure)}" if each.peer else ""
+    over = ratio(each.value) if each.peer and each.value is not None else ""
+    return name, asked(each.goal), spread(each.figures), beside, over, each.state, each.reason
+
+
 def verdict_table(verdicts):
     lines = ["| measure | goal | figure: median (range, samples) | beside | ratio | met | limit and reason |",
              "|---|---|---|---|---|---|---|"]
-    for each in verdicts:
-        subject = each.goal.subject
-        name = each.goal.measure + ("" if subject == "ddprun" else f", {subject}")
-        beside = f"{each.peer} {show(each.peer_figure)}" if each.peer else ""
-        over = ratio(each.value) if each.peer and each.value is not None else ""
-        lines.append(f"| {name} | {asked(each.goal)} | {spread(each.figures)} | {beside} | {over} | {each.state} | "
-                     f"{each.reason} |")
-    return "\n".join(lines)
+    return "\n".join(lines + ["| " + " | ".join(verdict_cells(each)) + " |" for each in verdicts])
+
+
+def results_json(about, rows, verdicts):
+    """The figures of RESULTS.md for the pages of the documentation, as that page shows them: a line for each."""
+    middle = lambda row: dict(zip(("min", "median", "max", "samples"), report.cells(row, rows)))
+    parts = [(json.dumps(key), [json.dumps(row) for row in found]) for key, found in (
+        ("goals", [dict(zip(COLUMNS, verdict_cells(each))) for each in verdicts]),
+        ("figures", [{"measure": row.measure, "subject": row.subject} | middle(row) for row in rows]))]
+    lists = ",\n".join(f"{key}: [\n{(',' + chr(10)).join(found)}\n]" for key, found in parts)
+    return f'{{"machine": {json.dumps(about)},\n{lists}}}\n'
 
 
 def figure_table(rows):
