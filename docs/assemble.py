@@ -4,6 +4,7 @@
 BIN has the programs. FOLDER gets the pages of docs/pages, the pages of the repository that belong to the site
 (REPOSITORY), and the reference, which is made from what the programs print. What a page includes with a line
 `--8<-- "PATH"` is put in from the root of the repository, so that a text or a program stands in one place only.
+figures.py puts in what was measured.
 """
 import os
 import pathlib
@@ -13,6 +14,7 @@ import shutil
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests" / "docs"))
+import figures
 import messages
 import reference
 import sequence
@@ -88,7 +90,7 @@ def main(programs, folder):
     for name, text in reference.pages(pathlib.Path(programs)):
         (folder / "reference" / f"{name}.md").write_text(text)
     for page in folder.rglob("*.md"):
-        text = included(page.read_text())
+        text = figures.filled(included(page.read_text()))
         page.write_text(messages.insert(ROOT, text) if page.name == "troubleshooting.md" else text)
 
 

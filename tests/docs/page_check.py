@@ -20,7 +20,7 @@ FOREIGN = set("""
 accelerate array bind bind-to cap-drop cpus-per-gpu cpus-per-task dependency exclude export format gpu-bind gpus
 gpus-per-node gpus-per-task hostfile ipc kill-on-bad-exit map-by mem mpi net nodes no-kill ntasks ntasks-per-node nv
 output-filename overlap partition requeue resv-ports shm-size signal tag-output time user wrap distribution het-group
-nodelist gres mem-per-cpu-bind container-image
+nodelist gres mem-per-cpu-bind container-image pytorch
 """.split())
 
 # A line that a reader would type; "ddprun: " and "ddprun n2: " begin what ddprun prints.

@@ -28,18 +28,14 @@ say "the picture is what was recorded"
 "$root/docs/restart/draw.py" "$root/docs/restart/run.json" | cmp - "$root/docs/pages/pictures/restart.svg" ||
     fail "draw it anew"
 
-say "no figure is invented: each stands in the results"
-figures() { # file: the numbers of its table of figures, the first column left out
-    sed -n '/^|.*ddprun *| beside/,/^$/p' "$1" | tail -n +3 | cut -d'|' -f3- | grep -oE '[0-9]+([.,][0-9]+)*'
-}
-results=("$root"/tests/bench/README.md "$root"/tests/bench/RESULTS*.md "$root/rendezvous/FAULTS.md")
-for page in "$root/README.md" "$root/docs/pages/background/comparison.md"; do
-    (($(figures "$page" | wc -l) > 15)) || fail "${page##*/} has no table of figures"
-    for figure in $(figures "$page"); do
-        grep -qE "(^|[^0-9.,])${figure//./\\.}([^0-9,]|[.,]?$|[.,][^0-9])" "${results[@]}" ||
-            fail "${page##*/}: where is $figure from?"
-    done
-done
+say "no figure is invented: each is in RESULTS.json"
+python3 "$docs/measured.py" "$root" >"$work/measured.out" || fail "some are"
+mkdir -p "$work/planted/docs/pages" && sed 's/4\.99 ms/4.9 ms/' "$root/README.md" >"$work/planted/README.md"
+echo 'It starts in 3.5 ms, after {{start, 9 workers (ms) | ddprun}}.' >"$work/planted/docs/pages/new.md"
+! python3 "$docs/measured.py" "$work/planted" >"$work/measured.out" || fail "a planted figure is not found"
+expect_in "$work/measured.out" 'README.md: the table "first page" is an old one'
+expect_in "$work/measured.out" 'docs/pages/new.md:1: 3.5 ms'
+expect_in "$work/measured.out" 'docs/pages/new.md:1: no measure "start, 9 workers \(ms\)" of ddprun'
 
 say "the first page of the repository has the script of the first page here"
 while read -r line; do

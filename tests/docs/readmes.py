@@ -6,7 +6,8 @@ A command is a fenced block of bash or sh, or a line that is indented by four sp
 
     text            no command: the first line of an indented block
     runs [WORDS]    runs here, with these words behind it
-    shows           runs here, and prints what stands below it
+    shows           runs here, and prints what is below it: the other lines of its block, or the next block of text, where
+                    times and the name of the host may differ
     by TEST         this file takes the commands of that page and runs them
     not REASON      is not run
 
@@ -18,8 +19,10 @@ import re
 import sys
 
 PAGES = ("README.md", "trainer/**/README.md", "examples/**/README.md")
-NO_COMMANDS = {"cmake", "cpp", "mermaid", "python"}
+NO_COMMANDS = {"cmake", "cpp", "mermaid", "python", "text"}
 FENCE = re.compile(r"^ *```([a-z]*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+# The next block of text, if no other command is before it.
+TEXT = re.compile(r"(?:(?!```)[^\n]*\n)*?```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?:^    [^\n]*\n)+", re.MULTILINE)
 
 
@@ -27,7 +30,8 @@ def items(page):
     """Each block or line that may be a command: text, what it prints, whether it begins its block, lines of the block."""
     for fence in FENCE.finditer(page):
         if fence.group(1) in {"bash", "sh"}:
-            yield fence.group(2), "", True, 1
+            printed = TEXT.search(page, fence.end())
+            yield fence.group(2), printed.group(1).rstrip("\n") if printed else "", True, 1
         elif fence.group(1) not in NO_COMMANDS:
             sys.exit(f"a block of {fence.group(1) or 'no language'}: say in readmes.py whether that is a command")
     for block in INDENTED.finditer(FENCE.sub("", page)):
@@ -37,6 +41,12 @@ def items(page):
             continue
         for number, line in enumerate(lines):
             yield line, "", number == 0, len(lines)
+
+
+def pattern(printed):
+    """A regular expression for each line: times and the host's name are those of another run."""
+    lines = re.sub(r"([.\[\](){}*+?^$|\\])", r"\\\1", printed)
+    return re.sub(r"\bon vm\b", "on [^ ]+", re.sub(r"\d+\\\.\d s", "[0-9.]+ m?s", lines))
 
 
 def read_table(path):
@@ -70,7 +80,7 @@ def main(root, table, folder):
                 number += 1
                 stem = pathlib.Path(folder) / f"{number:02}"
                 stem.with_suffix(".sh").write_text(f"{re.sub(r' +# .*', '', text)} {rest}\n")
-                stem.with_suffix(".prints").write_text(prints + "\n" if what == "shows" else "")
+                stem.with_suffix(".prints").write_text(pattern(prints) + "\n" if what == "shows" else "")
                 print(page, stem.name)
             elif what not in {"by", "not"} or not rest:
                 wrong.append(f"{page}: {row[1]}: text, runs, shows, by TEST or not REASON")

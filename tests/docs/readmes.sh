@@ -36,7 +36,7 @@ while read -r page number; do
     DDPRUN_TEST_MARK=$mark timeout 120 env -C "$work/run" bash -euo pipefail "$command.sh" \
         >"$work/run.out" 2>"$work/run.err" </dev/null || fail "it failed"
     while read -r line; do
-        grep -qxF -- "$line" "$work/run.out" || fail "not printed: $line"
+        grep -qE -- "(^|Z )$line\$" "$work/run.out" "$work/run.err" || fail "not printed: $line"
     done <"$command.prints"
     expect_nothing_left 5
 done <"$work/list.out"
