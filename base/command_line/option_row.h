@@ -30,7 +30,7 @@ struct OptionRow {
     OptionKind kind = OptionKind::value;
     // torchrun has this option too. An abbreviation then means this one rather than one of ours.
     bool torchrun = false;
-    bool frequent = false;          // --help shows it, too, and not only --help-all
+    std::string_view brief = {};    // of an option that -h and --help show: its line in -h
     std::string_view choices = {};  // words separated by blanks, for checks and completion
     bool closed = false;            // no value is accepted that is not one of the choices
     // The value of the option without "="; then no next word is taken.

@@ -50,6 +50,15 @@ void append_option(std::string& text, const OptionRow& row) {
     text += '\n';
 }
 
+void append_brief_option(std::string& text, const OptionRow& row) {
+    constexpr std::size_t kTerm = 36, kLongValue = 16;
+    OptionRow shown = row;
+    if (row.placeholder.size() > kLongValue) shown.placeholder = "KIND";  // a list of words
+    std::string term = "  " + spelling(shown);
+    term.resize(std::max(term.size() + 1, kTerm), ' ');
+    text += term + std::string(row.brief) + "\n";
+}
+
 std::string man_option(const OptionRow& row) {
     return ".TP\n.B " + roff(spelling(row)) + "\n" + roff(description(row)) + "\n";
 }

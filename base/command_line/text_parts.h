@@ -17,7 +17,7 @@ struct ManualRow {
 struct ManualSection {
     std::string_view title;    // in --help
     std::string_view heading;  // in the manual page
-    bool in_short_help = true;
+    bool in_short_help = true;  // --help has it, too, and not only --help-all
     std::span<const ManualRow> rows;
 };
 
@@ -29,6 +29,8 @@ void append_wrapped(std::string& text, std::string_view words, std::size_t inden
                     std::size_t columns = kColumns);
 // An option with its description, as --help has it and as a manual page has it.
 void append_option(std::string& text, const OptionRow& row);
+// The same in one line, of an option that has a brief text.
+void append_brief_option(std::string& text, const OptionRow& row);
 std::string man_option(const OptionRow& row);
 // The same for what is no option.
 void append_manual_row(std::string& text, const ManualRow& row);

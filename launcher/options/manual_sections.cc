@@ -105,9 +105,9 @@ std::span<const ManualSection> manual_sections() {
     static constexpr ManualSection kSections[] = {
         {"Examples", "EXAMPLES", true, kExamples},
         {"Exit codes", "EXIT STATUS", true, kExitCodes},
-        {"Files", "FILES", true, kFiles},
-        {"What a worker finds in its environment", "ENVIRONMENT OF THE WORKERS", true, kWorkers},
-        {"Signals", "SIGNALS", true, kSignals},
+        {"Files", "FILES", false, kFiles},
+        {"What a worker finds in its environment", "ENVIRONMENT OF THE WORKERS", false, kWorkers},
+        {"Signals", "SIGNALS", false, kSignals},
         {"Variables that ddprun reads", "ENVIRONMENT", false, kVariables},
     };
     return kSections;

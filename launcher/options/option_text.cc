@@ -1,4 +1,4 @@
-// Writes --help and the manual page from the option table and the manual's sections.
+// Writes -h, --help and the manual page from the option table and the manual's sections.
 #include "launcher/options/option_text.h"
 
 #include "base/command_line/text_parts.h"
@@ -7,6 +7,24 @@
 
 namespace ddprun::launcher {
 namespace {
+
+constexpr const char* kUsage =
+    "Usage: srun ddprun [OPTIONS] PROGRAM [ARGUMENTS]\n"
+    "       ddprun --standalone [OPTIONS] PROGRAM [ARGUMENTS]\n";
+constexpr const char* kInBrief =
+    "Starts one worker for each GPU on every node, and restarts all workers when one fails. "
+    "PROGRAM "
+    "is a Python script or any other program; everything after it is passed to it.";
+constexpr const char* kMoreThanBrief =
+    "\nMore:\n"
+    "  ddprun --help                     these options in full, exit codes\n"
+    "  ddprun --help-all                 all options; torchrun's work as well\n"
+    "  ddprun --print-man | man -l -     also files, environment variables and signals\n";
+constexpr const char* kMoreThanShort =
+    "\n--help-all has all options. The manual page, ddprun --print-man | man -l -, also has "
+    "files,\n"
+    "environment variables and signals.\n";
+constexpr std::size_t kBriefExamples = 3;
 
 // The two paragraphs at the top of --help and of the manual page.
 constexpr const char* kWhat =
@@ -23,28 +41,36 @@ constexpr const char* kSpelling =
 
 }  // namespace
 
+std::string brief_help() {
+    std::string text = kUsage;
+    append_wrapped(text, kInBrief, 0, kColumns);
+    text += "\n\nOptions:\n";
+    for (const OptionRow& row : option_table())
+        if (!row.brief.empty()) append_brief_option(text, row);
+    const ManualSection& examples = manual_sections().front();
+    text += "\nExamples:\n";
+    for (const ManualRow& row : examples.rows.first(kBriefExamples)) append_manual_row(text, row);
+    return text + kMoreThanBrief;
+}
+
 std::string help_text(HelpLength length) {
-    std::string text =
-        "Usage: srun ddprun [OPTIONS] PROGRAM [ARGUMENTS]\n"
-        "       ddprun --standalone [OPTIONS] PROGRAM [ARGUMENTS]\n";
+    std::string text = kUsage;
     const bool all = length == HelpLength::all;
     append_wrapped(text, kWhat, 0, kColumns);
     if (all) append_wrapped(text, kSpelling, 0, kColumns);
     text += '\n';
-    if (!all) text += "\nThe options that are used most (--help-all has all of them):\n";
     for (const OptionGroup& group : option_groups()) {
-        if (all) text += "\n" + std::string(group.title) + ":\n";
-        for (const OptionRow& row : group.rows) {
-            if (!all && !row.frequent) continue;
-            append_option(text, row);
-        }
+        std::string rows;
+        for (const OptionRow& row : group.rows)
+            if (all || !row.brief.empty()) append_option(rows, row);
+        if (!rows.empty()) text += "\n" + std::string(group.title) + ":\n" + rows;
     }
     for (const ManualSection& section : manual_sections()) {
         if (!all && !section.in_short_help) continue;
         text += "\n" + std::string(section.title) + ":\n";
         for (const ManualRow& row : section.rows) append_manual_row(text, row);
     }
-    return text;
+    return all ? text : text + kMoreThanShort;
 }
 
 std::string man_page(std::string_view version) {

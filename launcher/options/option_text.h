@@ -1,4 +1,5 @@
-// The texts made from the option table and from the manual's sections: --help and the manual page.
+// The texts made from the option table and from the manual's sections: -h, --help, --help-all and
+// the manual page.
 // Pure.
 #pragma once
 
@@ -7,10 +8,12 @@
 
 namespace ddprun::launcher {
 
-enum class HelpLength { frequent, all };  // --help: the options that people use; --help-all
+// -h: the twelve most used options, a line each, and three examples.
+std::string brief_help();
 
-// It names each default, torchrun's different default, and why they differ. Behind the options
-// come exit codes, files, the workers' variables, signals and examples.
+// --help: the same options in full, examples and exit codes; --help-all: everything.
+enum class HelpLength { frequent, all };
+// It names each default, torchrun's different default, and why they differ.
 std::string help_text(HelpLength length);
 
 // All of it as a manual page in roff's man macros.

@@ -264,6 +264,7 @@ Result<Options> parse_options(const std::vector<std::string>& words, const Envir
     if (!split->options.empty() && only_prints(*split->options.back().row)) {
         const GivenOption& last = split->options.back();
         if (auto error = apply(options, *last.row, last.spelling, last.value)) return *error;
+        options.brief_help = options.help && !last.spelling.starts_with("--");
         return options;
     }
     options.warnings.insert(options.warnings.end(), files.warnings.begin(), files.warnings.end());

@@ -63,7 +63,7 @@ inline constexpr std::chrono::seconds kRequeueBegin{10};
 struct Options {
     // One of these only prints a text (option_text.h) and exits with 0. Nothing else is checked
     // then.
-    bool help = false, help_all = false, version = false, print_man = false;
+    bool help = false, brief_help = false, help_all = false, version = false, print_man = false;
     std::optional<std::string> print_completion;  // the shell's name
     std::optional<std::string> config;            // the user's file, already read
     std::optional<std::string> print_sbatch;      // the script's name (sbatch_text.h)

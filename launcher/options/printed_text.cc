@@ -9,6 +9,7 @@ namespace ddprun::launcher {
 
 std::optional<std::string> printed_text(const Options& options, const Environment& environment,
                                         const Release& release, std::string_view name) {
+    if (options.brief_help) return brief_help();
     if (options.help) return help_text(HelpLength::frequent);
     if (options.help_all) return help_text(HelpLength::all);
     if (options.version) return release_line("ddprun", release);

@@ -27,10 +27,12 @@ if "--crash" in sys.argv and rank == 1 and attempt == "0":
 END
 
 say "1. what is this?"
-type_line 'ddprun --help'
-expect_code 0
-see '--nproc-per-node' && see '--help-all' && see 'Examples:'
-(($(wc -l <"$work/run.out") <= 120)) || fail "--help has $(wc -l <"$work/run.out") lines"
+for help in '-h 45' '--help 100'; do
+    type_line "ddprun ${help% *}"
+    expect_code 0
+    see '--nproc-per-node' && see '--help-all' && see 'Examples:'
+    (($(wc -l <"$work/run.out") <= ${help#* })) || fail "${help% *} has $(wc -l <"$work/run.out") lines"
+done
 
 say "2. which version?"
 type_line 'ddprun --version'

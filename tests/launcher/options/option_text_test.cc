@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "launcher/options/completion.h"
@@ -48,30 +49,47 @@ TEST(OptionText, HelpNamesTheDefaultsThatDiffer) {
         EXPECT_TRUE(row.differs.empty() || row.torchrun) << row.name;
 }
 
-// The first screen that a new user sees has the twelve options that people use, and both helps have
-// what is no option: exit codes, files, variables, signals, five examples.
-TEST(OptionText, TheShortHelpHasWhatPeopleUse) {
-    const std::string text = help_text(HelpLength::frequent);
+// Whether a help shows the option: as "  --name", followed by its value or the end of the word.
+bool shows(const std::string& text, const OptionRow& row) {
+    const std::string line = "\n  " + dashed(row);
+    for (const char* end : {"=", "[", "\n", " "})
+        if (text.find(line + end) != std::string::npos) return true;
+    return false;
+}
+
+// -h fits a screen: twelve options, a line each, three examples, and where more is.
+TEST(OptionText, TheBriefHelpFitsAScreen) {
+    const std::string text = brief_help();
     int count = 0;
     for (const OptionRow& row : option_table()) {
-        count += row.frequent;
-        const std::string line = "\n  " + dashed(row);
-        const bool there = text.find(line + "=") != std::string::npos ||
-                           text.find(line + "[") != std::string::npos ||
-                           text.find(line + "\n") != std::string::npos;
-        EXPECT_EQ(there, row.frequent) << row.name;
+        count += !row.brief.empty();
+        EXPECT_EQ(shows(text, row), !row.brief.empty()) << row.name;
     }
     EXPECT_EQ(count, 12);
+    EXPECT_LE(std::ranges::count(text, '\n'), 45);
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+    for (const char* more : {"--help ", "--help-all ", "--print-man"})
+        EXPECT_THAT(text, HasSubstr(more));
+}
+
+// --help has the same options in full, examples and exit codes; the rest is in the manual page.
+TEST(OptionText, TheShortHelpHasWhatPeopleUse) {
+    const std::string text = help_text(HelpLength::frequent);
+    for (const OptionRow& row : option_table())
+        EXPECT_EQ(shows(text, row), !row.brief.empty()) << row.name;
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
     EXPECT_THAT(text, HasSubstr("--help-all"));
     for (const std::string& each : {text, help_text(HelpLength::all)}) {
         EXPECT_THAT(each, HasSubstr("\n  75                    stopped by a time limit"));
         EXPECT_THAT(each, HasSubstr("\n  124                   the job hung"));
-        for (const char* word : {".ddprun/", "LOG_DIR/", "DDPRUN_STOP_FILE", "SIGUSR1", "SIGINT"})
-            EXPECT_THAT(each, HasSubstr(std::string("\n  ") + word));
     }
     EXPECT_EQ(manual_sections().front().rows.size(), 5u);
+    for (const char* word : {".ddprun/", "LOG_DIR/", "DDPRUN_STOP_FILE", "SIGUSR1", "SIGINT"}) {
+        EXPECT_THAT(text, Not(HasSubstr(std::string("\n  ") + word)));
+        EXPECT_THAT(help_text(HelpLength::all), HasSubstr(std::string("\n  ") + word));
+    }
     for (const ManualSection& section : manual_sections())
         EXPECT_THAT(man_page("1"), HasSubstr("\n.SH " + std::string(section.heading) + "\n.TP\n"));
 }

@@ -201,7 +201,8 @@ TEST(Options, AbbreviationsAreResolvedByWhatTheyMean) {
 // As argparse does it: what stands before --help is checked, and what stands behind it is not.
 TEST(Options, WhatOnlyPrintsEndsTheReading) {
     EXPECT_TRUE(parsed("--help --nnodes=x --bogus").help);
-    EXPECT_TRUE(parsed("-h", {{"PET_NNODES", "x"}}).help);
+    EXPECT_TRUE(parsed("-h", {{"PET_NNODES", "x"}}).brief_help);
+    EXPECT_FALSE(parsed("--help").brief_help);
     EXPECT_TRUE(parsed("--version").version);
     EXPECT_TRUE(parsed("--print-man --bogus").print_man);
     EXPECT_EQ(parsed("--print-completion=zsh --bogus").print_completion, "zsh");
