@@ -26,7 +26,8 @@ OUTPUT = ("Output of 4 workers to a file, million lines a second",
 TABLES = {
     "first page": [
         EIGHT, BY_SRUN, RESUMED, OUTPUT,
-        ("Host lost without notice, to the next generation", "a host gone without a word: next generation (s)", RUN, {}),
+        ("Host lost without notice, to the next generation", "a host gone without a word: next generation (s)", RUN,
+         {}),
     ],
     "comparison": [
         EIGHT, ("Start of 512 workers", "start, 512 workers (ms)", RUN, TORCHRUN), BY_SRUN, RESUMED,
@@ -84,7 +85,8 @@ def missed():
     lines = ["| what | figure: median (range, samples) | goal | ratio | reason |", "|---|---|---|---|---|"]
     for goal in results()["goals"]:
         if goal["state"].lower().startswith("missed"):
-            lines.append("| " + " | ".join(goal[key] for key in ("measure", "figure", "goal", "ratio", "reason")) + " |")
+            cells = [goal[key] for key in ("measure", "figure", "goal", "ratio", "reason")]
+            lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 

@@ -2,7 +2,8 @@
 """Refuses a measured figure on a page that is not from RESULTS.json: measured.py ROOT.
 
 docs/figures.py puts figures into the pages of docs/pages when they are built, so their sources have none: no number
-with a decimal point before a unit, and none before ms, µs or MB. Code is left out. The table of README.md is that of today.
+with a decimal point before a unit, and none before ms, µs or MB. Code is left out. The table of README.md is
+that of today.
 """
 import pathlib
 import re

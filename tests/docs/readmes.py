@@ -6,8 +6,8 @@ A command is a fenced block of bash or sh, or a line that is indented by four sp
 
     text            no command: the first line of an indented block
     runs [WORDS]    runs here, with these words behind it
-    shows           runs here, and prints what is below it: the other lines of its block, or the next block of text, where
-                    times and the name of the host may differ
+    shows           runs here, and prints what is below it: the other lines of its block, or the next block of text,
+                    where times and the name of the host may differ
     by TEST         this file takes the commands of that page and runs them
     not REASON      is not run
 
@@ -27,7 +27,7 @@ INDENTED = re.compile(r"(?:^    [^\n]*\n)+", re.MULTILINE)
 
 
 def items(page):
-    """Each block or line that may be a command: text, what it prints, whether it begins its block, lines of the block."""
+    """Each block or line that may be a command: text, output, whether it begins its block, lines of the block."""
     for fence in FENCE.finditer(page):
         if fence.group(1) in {"bash", "sh"}:
             printed = TEXT.search(page, fence.end())
