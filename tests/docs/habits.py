@@ -36,7 +36,7 @@ HABITS = {
     "So": BEGIN + r"So ",
 }
 PATTERN = re.compile("|".join(f"({pattern})" for pattern in HABITS.values()))
-CODE = re.compile(r"^ *```.*?^ *```$|^    \S[^\n]*$|(`+)[^\n]+?\1|<!--.*?-->", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"^ *```.*?^ *```$|^    \S[^\n]*$|(`+)[^\n]+?(?:\n[^\n]+?)?\1|<!--.*?-->", re.MULTILINE | re.DOTALL)
 SOURCES = (".h", ".cc", ".cu", ".proto")
 LITERAL_OR_COMMENT = re.compile(r'"((?:[^"\\\n]|\\.)*)"|//+ ?([^\n]*)')
 

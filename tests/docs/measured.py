@@ -14,7 +14,7 @@ import figures
 
 FIGURE = re.compile(r"(?<![\w.,])(?:\d[\d,]*\.\d+ (?:s|%|[KMG]i?B|times|million)|\d[\d,.]* (?:ms|µs|us|MB))(?!\w)"
                     r"|\d{1,3}(?:,\d{3})+ a second")
-CODE = re.compile(r"^```.*?^```|`[^`\n]*`|^    \S.*?$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"^```.*?^```|`[^`\n]*\n?[^`\n]*`|^    \S.*?$", re.MULTILINE | re.DOTALL)
 
 
 def blanked(text):
