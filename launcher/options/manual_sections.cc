@@ -11,7 +11,7 @@ constexpr ManualRow kExamples[] = {
      "two workers on this machine, without Slurm"},
     {"srun ddprun --dry-run train.py", "what a start would do; --check tests the allocation"},
     {"ddprun --print-sbatch=preemptible train.py >train.sbatch",
-     "a batch script to submit, for a job that goes on after a preemption or its time limit"},
+     "a batch script to submit, for a job that continues after a preemption or its time limit"},
     {"ddprun --nnodes=2 --node-rank=0 --rdzv-endpoint=host:29500 train.py",
      "without Slurm, once on each of two nodes, with --node-rank=1 on the second"},
 };
@@ -34,7 +34,7 @@ constexpr ManualRow kExitCodes[] = {
 constexpr ManualRow kFiles[] = {
     {".ddprun/",
      "the ledgers of jobs of several nodes under srun, a folder for each job and step; may be "
-     "removed when no job of it will go on (--ledger)"},
+     "removed when none of these jobs will continue (--ledger)"},
     {"LOG_DIR/RUN_ID_XXXXXXXX/",
      "with --log-dir: attempt_N/LOCAL_RANK/stdout.log and stderr.log of generation N, and "
      "failure.json if the job failed"},
@@ -55,8 +55,8 @@ constexpr ManualRow kWorkers[] = {
     {"DDPRUN_STOP_FILE",
      "appears when the job is to stop: JSON with the reason and the seconds left"},
     {"DDPRUN_SNAPSHOT_FILE",
-     "this file appears when ddpctl snapshot asks for one: write a snapshot, remove the file, go "
-     "on"},
+     "this file appears when ddpctl snapshot asks for one: write a snapshot, remove the file, "
+     "continue"},
     {"DDPRUN_PROGRESS_FD", "a descriptor for progress: write lines such as step=17"},
     {"DDPRUN_EVENTS_FD",
      "a descriptor for events: a line of JSON for each lost worker or node, each new node, a stop, "
@@ -69,10 +69,9 @@ constexpr ManualRow kSignals[] = {
      "stop the job: the workers of all nodes get the signal, and SIGKILL after --shutdown-timeout. "
      "A signal that a worker sends to its parent process counts as one to ddprun"},
     {"SIGINT (Ctrl-C)",
-     "does the same; a second one kills at once. A shell script starts programs behind & with "
+     "does the same; a second one kills immediately. A shell script starts programs after & with "
      "SIGINT ignored, and ddprun leaves it so: send SIGTERM there, which always works, also where "
-     "the caller has it blocked or "
-     "ignored"},
+     "the caller has it blocked or ignored"},
     {"SIGUSR1, SIGUSR2",
      "are passed on to workers that handle them and stop nothing, unless --signals-to-handle or "
      "--requeue-signal names them"},
@@ -106,7 +105,7 @@ std::span<const ManualSection> manual_sections() {
         {"Examples", "EXAMPLES", true, kExamples},
         {"Exit codes", "EXIT STATUS", true, kExitCodes},
         {"Files", "FILES", false, kFiles},
-        {"What a worker finds in its environment", "ENVIRONMENT OF THE WORKERS", false, kWorkers},
+        {"Environment of the workers", "ENVIRONMENT OF THE WORKERS", false, kWorkers},
         {"Signals", "SIGNALS", false, kSignals},
         {"Variables that ddprun reads", "ENVIRONMENT", false, kVariables},
     };

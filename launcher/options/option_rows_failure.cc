@@ -167,8 +167,8 @@ constexpr OptionRow kSlurm[] = {
      .default_text =
          "60; if workers report how long a snapshot takes, at least twice that time plus 10",
      .help = "How long before the job's time limit the workers get the stop. The file that "
-             "DDPRUN_STOP_FILE names says why they stop and how long they have. The default is "
-             "never more than half of the job's time",
+             "DDPRUN_STOP_FILE names has the reason and the seconds left. The default is never "
+             "more than half of the job's time",
      .set = seconds<&Options::stop_before, 1>},
     {.name = "stop-signal",
      .placeholder = "NAME",
@@ -181,9 +181,9 @@ constexpr OptionRow kSlurm[] = {
      .choices = "leave stop",
      .closed = true,
      .default_text = "leave where --nnodes has MIN below MAX and no Slurm step is there; else stop",
-     .help = "What SIGTERM to one ddprun means. leave: its workers get the stop and may save, then "
-             "the job goes on without this node and uses up no restart; where fewer than MIN nodes "
-             "would be left, the job stops. stop: the whole job stops",
+     .help = "Effect of SIGTERM to one ddprun. leave: its workers get the stop and may save, then "
+             "the job continues without this node and uses up no restart; where fewer than MIN "
+             "nodes would be left, the job stops. stop: the whole job stops",
      .set = into<&Options::leaves_on_sigterm, read_on_sigterm>},
     {.name = "requeue",
      .placeholder = "auto|never|always",

@@ -172,18 +172,18 @@ constexpr OptionRow kMeeting[] = {
      .placeholder = "PATH",
      .default_text = "MUNGE, else a file in the ledger's folder",
      .help =
-         "A file that only the user can read, with the same 16 bytes or more on all nodes. Nobody "
-         "can join or stop the job without it. To make one: head -c 32 /dev/urandom | base64",
+         "A file that only the user can read, with the same 16 bytes or more on all nodes. Without "
+         "it no process can join or stop the job. To make one: head -c 32 /dev/urandom | base64",
      .set = text<&Options::secret_file>},
     {.name = "identity",
      .placeholder = "auto|require|none",
      .choices = "auto require none",
      .closed = true,
      .default_text = "auto",
-     .help = "auto: nodes prove with a secret that they belong to this job's user; without a "
-             "secret a job of several nodes under Slurm does not start, and elsewhere a warning "
-             "says that anybody may join. require: without a secret no job starts. none: no proof "
-             "is required",
+     .help =
+         "auto: nodes prove with a secret that they belong to this job's user; without a secret a "
+         "job of several nodes under Slurm does not start, and elsewhere ddprun warns that any "
+         "host may join. require: without a secret no job starts. none: no proof is required",
      .set = into<&Options::identity, read_identity>},
     {.name = "lease",
      .placeholder = "SECONDS",
@@ -207,9 +207,9 @@ constexpr OptionRow kMeeting[] = {
      .choices = "restart wait spare",
      .closed = true,
      .default_text = "restart",
-     .help = "What happens when a node joins while fewer than MAX run. restart: the world grows "
-             "after the next snapshot. wait: the node gets a place in the next generation, "
-             "whenever that begins. spare: the node waits to replace a lost one",
+     .help = "Effect of a node that joins while fewer than MAX run. restart: the world grows after "
+             "the next snapshot. wait: the node gets a place in the next generation, whenever that "
+             "begins. spare: the node waits to replace a lost one",
      .set = into<&Options::on_join, read_on_join>},
     {.name = "join-interval",
      .placeholder = "SECONDS",

@@ -41,7 +41,7 @@ constexpr OptionRow kOther[] = {
      .placeholder = "SECONDS",
      .kind = OptionKind::ignored,
      .torchrun = true,
-     .help = "ddprun notices the end of a worker at once",
+     .help = "ddprun notices the end of a worker immediately",
      .set = check_monitor_interval},
     {.name = "start-method",
      .placeholder = "spawn|fork|forkserver",
@@ -92,10 +92,9 @@ constexpr OptionRow kOther[] = {
      .closed = true,
      .implied = "text",
      .pet = false,
-     .help =
-         "Print what a start would do (nodes, ranks, devices, variables, times, files), and start "
-         "nothing. This works on a login node, too. In a step that srun starts, the first node "
-         "prints it",
+     .help = "Print what a start would do (nodes, ranks, devices, variables, times, files), and "
+             "start nothing. This also works on a login node. In a step that srun starts, the "
+             "first node prints it",
      .set = set_dry_run},
     {.name = "check",
      .placeholder = "text|json",
@@ -116,8 +115,8 @@ constexpr OptionRow kOther[] = {
      .implied = "smallest",
      .pet = false,
      .help = "Print a batch script for Slurm, with the other options and PROGRAM filled in, and "
-             "start nothing. elastic: survives lost nodes. preemptible: goes on after a preemption "
-             "or its time limit. PROGRAM may be left out",
+             "start nothing. elastic: survives lost nodes. preemptible: continues after a "
+             "preemption or its time limit. PROGRAM may be left out",
      .set = text<&Options::print_sbatch>},
     {.name = "print-completion",
      .placeholder = "bash|zsh|fish|tcsh",

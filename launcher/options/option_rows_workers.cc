@@ -70,7 +70,7 @@ constexpr OptionRow kOutput[] = {
      .help = "Folder for the files of --redirects and --tee: stdout.log and stderr.log in "
              "RUN_XXXXXXXX/attempt_GENERATION/LOCAL_RANK/. They are never overwritten. /dev/null: "
              "no files",
-     .differs = "a new folder in TMPDIR at every start, which nobody removes",
+     .differs = "a new folder in TMPDIR at every start, which is never removed",
      .set = text<&Options::log_dir>},
     {.name = "redirects",
      .letter = 'r',
@@ -132,8 +132,8 @@ constexpr OptionRow kOutput[] = {
      .choices = "block drop",
      .closed = true,
      .default_text = "block",
-     .help = "What happens when 64 MiB wait for a slow console. block: workers that print wait. "
-             "drop: the oldest lines are dropped and counted. Files get all lines in either case",
+     .help = "Effect when 64 MiB wait for a slow console. block: workers that print wait. drop: "
+             "the oldest lines are dropped and counted. Files get all lines in either case",
      .set = set_console_overflow},
     {.name = "collapse",
      .placeholder = "auto|off",
@@ -174,7 +174,7 @@ constexpr OptionRow kOutput[] = {
     {.name = "status-every",
      .placeholder = "SECONDS",
      .default_text = "600, and 0 (never) at a terminal",
-     .help = "After so long without a line of ddprun's own, one line tells how the job stands: "
+     .help = "After so long without a line of ddprun's own, one line reports the state of the job: "
              "generation, step, restarts, time left",
      .set = seconds<&Options::status_every, 0>},
     {.name = "log-format",

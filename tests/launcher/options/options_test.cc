@@ -173,7 +173,7 @@ TEST(Options, IgnoredOptionsWarn) {
                "read_timeout=60 p")
             .warnings,
         ElementsAre(
-            "--monitor_interval has no effect here: ddprun notices the end of a worker at once",
+            "--monitor_interval has no effect here: ddprun notices the end of a worker immediately",
             "--start-method has no effect here: every worker is a program of its own",
             "--rdzv-conf: the key read_timeout has no effect here"));
     EXPECT_THAT(parsed("--standalone --rdzv-endpoint=h:1 p").warnings,
