@@ -49,7 +49,7 @@ On a host that runs nodes too, give those --rdzv-conf=is_host=0, also for --nnod
 
 It logs to standard error. SIGTERM or SIGINT end it: with code 0 when nobody is served, else with
 128 + signal. Started again within half a lease, with a ledger in a folder or in etcd, it stops no
-worker: the jobs go on. Later, their workers have been stopped when the lease was over, and start
+worker: the jobs continue. Later, their workers have been stopped when the lease was over, and start
 again. Jobs whose ledger lay in memory, and those that hear of none again within their join
 timeout, end with code 69.
 Codes: 2 a wrong option, 69 it cannot listen (port in use) or write the ledger.

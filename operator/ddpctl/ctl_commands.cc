@@ -41,7 +41,7 @@ constexpr OptionRow kForget[] = {
     {.name = "force",
      .kind = OptionKind::flag,
      .help = "Also a NAME that has work left or has recorded no end. Such a job may run, or be "
-             "started again by Slurm; without its ledger it fails or begins anew"},
+             "started again by Slurm; without its ledger it fails or begins again"},
 };
 
 constexpr OptionRow kSecretFile = {
@@ -54,8 +54,8 @@ constexpr OptionRow kEndpoint = {
     .name = "rdzv-endpoint",
     .placeholder = "HOST:PORT",
     .help =
-        "Where the job's nodes meet, as its own option says: for a job that has no ledger which "
-        "others can read, or whose nodes meet at ddprun-rendezvous"};
+        "Where the job's nodes meet, the same as its own option: for a job that has no ledger "
+        "which others can read, or whose nodes meet at ddprun-rendezvous"};
 constexpr OptionRow kRunId = {
     .name = "rdzv-id",
     .placeholder = "ID",
@@ -132,7 +132,7 @@ constexpr OptionRow kLimits[] = {
 
 constexpr Command kCommands[] = {
     {.name = "status",
-     .what = "Show how a running job stands",
+     .what = "Show the state of a running job",
      .help = "Asks the job's leader: which generation runs, what the job waits for and why, the "
              "restarts, what ended the last generation, the time left, and each node with its "
              "ranks. Of more "
@@ -140,12 +140,12 @@ constexpr Command kCommands[] = {
              "SLURM_JOB_ID is meant, or choose with --ledger.",
      .rows = kAsking},
     {.name = "top",
-     .what = "Show how a running job stands, again and again",
+     .what = "Show the state of a running job again and again",
      .help = "Shows what status shows, and the steps a second, until the job ends. On a terminal "
-             "one page stands and changes; else the tables follow each other.",
+             "it updates one page; otherwise the tables follow each other.",
      .rows = kTop},
     {.name = "why",
-     .what = "Say why a running job does not go on",
+     .what = "Show why a running job makes no progress",
      .help = "Says what the job waits for, or for which rank the others wait.",
      .rows = kAsking},
     {.name = "events",
@@ -156,12 +156,11 @@ constexpr Command kCommands[] = {
     {.name = "logs",
      .words = "RANK",
      .what = "Show what a worker of a running job prints",
-     .help =
-         "Asks the node of this rank for the last lines of both streams. To a file or pipe they "
-         "come as the worker wrote them. On a terminal each has its prefix, and what a terminal "
-         "would obey is escaped, so no worker can pretend to be ddpctl. Who reads too slowly "
-         "loses lines, and is told how many; no worker waits for that. ddpctl's own sentences "
-         "are on standard error.",
+     .help = "Asks the node of this rank for the last lines of both streams. To a file or pipe "
+             "they come as the worker wrote them. On a terminal each has its prefix, and what a "
+             "terminal would obey is escaped, so no worker can pretend to be ddpctl. A reader that "
+             "is too slow loses lines, and ddpctl prints how many; no worker waits for it. "
+             "ddpctl's own sentences are on standard error.",
      .rows = kLogs},
     {.name = "stacks",
      .words = "RANK",
@@ -181,8 +180,8 @@ constexpr Command kCommands[] = {
     {.name = "metrics",
      .what = "Print the metrics of a job for Prometheus",
      .help = "Prints them once, in Prometheus's text format, for the textfile collector of "
-             "node_exporter. While the leader does not answer, ddprun_up is 0, and only what the "
-             "ledger tells is there.",
+             "node_exporter. While the leader does not answer, ddprun_up is 0, and only values "
+             "from the ledger are there.",
      .rows = kAsking},
     {.name = "stop",
      .what = "Stop a running job",
@@ -193,7 +192,7 @@ constexpr Command kCommands[] = {
      .rows = kStop},
     {.name = "snapshot",
      .what = "Ask the workers of a running job for a snapshot",
-     .help = "The workers go on training. A program obeys that looks for the file which "
+     .help = "The workers continue to train. A program obeys if it looks for the file that "
              "DDPRUN_SNAPSHOT_FILE names; ddpctl status shows when a snapshot is reported.",
      .rows = kAsking},
     {.name = "restart",
@@ -204,15 +203,15 @@ constexpr Command kCommands[] = {
     {.name = "drain",
      .words = "NODE",
      .what = "Take a node out of a running job",
-     .help = "The job goes on without this host, whose ddprun waits for the end. It is refused if "
-             "fewer nodes would be left than the job needs (--nnodes=MIN:MAX).",
+     .help = "The job continues without this host, whose ddprun waits for the end. It is refused "
+             "if fewer nodes would be left than the job needs (--nnodes=MIN:MAX).",
      .rows = kAsking},
     {.name = "limits",
      .what = "Set how many nodes and restarts a running job may have",
      .help = "From now on, for the rest of the job, also over requeues; they replace those of "
-             "--nnodes and --max-restarts. What is left out stays. The generation that runs goes "
-             "on as it is; after ddpctl restart the next one has the new limits. MIN can be raised "
-             "only to as many nodes as are here.",
+             "--nnodes and --max-restarts. Limits that are left out stay. The current generation "
+             "continues unchanged; after ddpctl restart the next one has the new limits. MIN can "
+             "be raised only to as many nodes as are here.",
      .rows = kLimits},
     {.name = "jobs",
      .what = "Show the jobs whose ledgers lie here",
@@ -249,7 +248,7 @@ constexpr ManualRow kVariables[] = {
     {"NO_COLOR", "if it is set and not empty, nothing is coloured; without it, only on a terminal"},
 };
 constexpr ManualRow kExamples[] = {
-    {"ddpctl status", "how the job stands that was started in this folder"},
+    {"ddpctl status", "the state of the job that was started in this folder"},
     {"ddpctl top", "the same, again and again"},
     {"ddpctl events -f --json", "what happens in it, for programs"},
     {"ddpctl page", "the same in a browser; the address is printed"},

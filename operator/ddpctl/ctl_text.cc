@@ -7,10 +7,10 @@ namespace ddprun::launcher {
 namespace {
 
 constexpr const char* kWhat =
-    "Shows the jobs of ddprun, asks those that run, says what became of the others, and removes "
-    "what "
-    "they leave behind. It finds them by their ledgers below .ddprun in the working directory, or "
-    "below --ledger. Where one job is meant, it is that of SLURM_JOB_ID, or the only one there is.";
+    "Shows the state of the jobs of ddprun, controls those that run, and removes the ledgers of "
+    "those that have ended. It finds them by their ledgers below .ddprun in the working directory, "
+    "or below --ledger. Where one job is meant, it is that of SLURM_JOB_ID, or the only one there "
+    "is.";
 
 std::string call_of(const Command& command) {
     return std::string(command.name) + (command.words.empty() ? "" : " ") +
@@ -50,9 +50,9 @@ std::string command_help(const Command& command) {
 
 std::string ctl_man_page(std::string_view version) {
     std::string text = ".TH DDPCTL 1 \"\" \"ddprun " + std::string(version) +
-                       "\" \"User Commands\"\n.SH NAME\nddpctl \\- show the jobs of ddprun, and "
-                       "remove what they leave behind\n.SH SYNOPSIS\n.B ddpctl\n\\fICOMMAND\\fR "
-                       "[\\fIOPTIONS\\fR] [\\fIWORDS\\fR]\n.SH DESCRIPTION\n" +
+                       "\" \"User Commands\"\n.SH NAME\nddpctl \\- show and control the jobs of "
+                       "ddprun\n.SH SYNOPSIS\n.B ddpctl\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR] "
+                       "[\\fIWORDS\\fR]\n.SH DESCRIPTION\n" +
                        roff(kWhat) + "\n.SH COMMANDS\n";
     for (const Command& command : commands()) {
         text += ".SS " + roff(call_of(command)) + "\n" + roff(command.what) + ".\n" +
