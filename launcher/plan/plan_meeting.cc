@@ -2,6 +2,7 @@
 #include "launcher/plan/plan_meeting.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 
 #include "launcher/plan/plan_tasks.h"
@@ -27,6 +28,17 @@ bool is_loopback(std::string_view host) {
 bool is_address(std::string_view host) {
     return host.find(':') != std::string_view::npos ||
            host.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+// An address that no host has: all of 0.0.0.0/8 and ::, multicast, reserved, broadcast. A server
+// may listen on one of them, but none can be called.
+bool is_no_host(const std::string& host) {
+    if (host.find(':') != host.npos)
+        return host.find_first_not_of("0:") == host.npos || host.starts_with("ff") ||
+               host.starts_with("FF");
+    if (!is_address(host)) return false;
+    const int first = std::atoi(host.c_str());
+    return first == 0 || first >= 224;
 }
 
 // Slurm and the user may write the same host with and without its domain.
@@ -355,6 +367,11 @@ MaybeError plan_meeting(Plan& plan, const Options& options,
         allocation && (options.task_per_worker || !steps_meet(options, *allocation));
     auto error = in_step ? meet_in_step(plan, options, *allocation, host)
                          : meet_elsewhere(plan, options, host);
+    if (!error && plan.limits.max_nodes > 1 && is_no_host(plan.endpoint.host))
+        error =
+            usage_error("the endpoint " + plan.endpoint.host + " is the address of no host, so " +
+                        std::to_string(plan.limits.max_nodes) +
+                        " nodes cannot meet there; give the name or address of one of them");
     plan.endpoint_doubt = endpoint_doubt(plan);
     if (in_step) return error;
     if (!error && allocation) {

@@ -197,6 +197,24 @@ TEST(PlanMeeting, AllNodesOfARunHaveOneKey) {
     EXPECT_EQ(meeting_plan({}, meeting_step(1, 0))->workers.run, "lab.8812.0");
 }
 
+// Nothing needs to be waited for. A job of one node only listens there.
+TEST(PlanMeeting, AnEndpointThatNoHostCanHave) {
+    for (const char* host :
+         {"0.0.0.0", "255.255.255.255", "224.0.0.1", "240.0.0.1", "[::]", "[::0]", "[ff02::1]"}) {
+        const std::string endpoint = std::string("--rdzv-endpoint=") + host + ":29500";
+        for (const auto& step :
+             {std::optional(meeting_step(3, 0)), std::optional<slurm::Allocation>()})
+            EXPECT_THAT(meeting_plan({"--nnodes=3", endpoint}, step).error().sentence(),
+                        HasSubstr("is the address of no host, so 3 nodes cannot meet there"))
+                << host;
+        EXPECT_TRUE(meeting_plan({"--nnodes=1", endpoint}, std::nullopt)) << host;
+    }
+    for (const char* host : {"10.0.0.1", "223.0.0.1", "[fd77::ff]", "[::5]", "n1", "ff", "00n"})
+        EXPECT_TRUE(meeting_plan({"--nnodes=3", std::string("--rdzv-endpoint=") + host + ":29500"},
+                                 std::nullopt))
+            << host;
+}
+
 // An endpoint that may be nobody's. A name that no host has is one for certain.
 TEST(PlanMeeting, AnEndpointThatIsNobodys) {
     const std::vector<std::string> options{"--rdzv-endpoint=10.9.9.9:29500"};
