@@ -17,11 +17,14 @@ constexpr bool first_counts(RestartPhase phase) {
 
 // What happens in a phase, for people who do not know the phases. From the workers' start to the
 // first progress it is the program that is waited for.
-std::string_view plain_words(RestartPhase phase) {
+std::string_view plain_words(RestartPhase phase, const RestartTotals& totals) {
+    const int suspended = totals.causes[static_cast<std::size_t>(RestartCause::suspended)];
     switch (phase) {
         case RestartPhase::detected:
         case RestartPhase::told:
-            return "noticing the failure";
+            return suspended == 0                 ? "noticing the failure"
+                   : suspended == totals.restarts ? "being suspended"
+                                                  : "being suspended or noticing failures";
         case RestartPhase::stopped:
         case RestartPhase::gone:
             return "stopping the workers";
@@ -144,7 +147,7 @@ std::string summary_of(const RestartTotals& totals) {
     std::map<std::string_view, Duration> in;
     Duration lost{};
     for (std::size_t i = 0; i < kRestartPhases; ++i) {
-        in[plain_words(static_cast<RestartPhase>(i))] += totals.took[i];
+        in[plain_words(static_cast<RestartPhase>(i), totals)] += totals.took[i];
         lost += totals.took[i];
     }
     const auto most = std::ranges::max_element(

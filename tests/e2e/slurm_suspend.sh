@@ -55,4 +55,5 @@ expect_not_in job.out 'has confirmed nothing|is lost|caused the end of|Killed'
 login scancel "$job"
 wait_until 30 none_queued || fail "the job does not end"
 expect_in job.out 'restarts by cause: 2 suspensions'
+expect_in job.out ' lost, .* in being suspended$'
 expect_nothing_left 20

@@ -165,6 +165,10 @@ TEST(RestartTimes, SummarySaysWhereTheTimeWent) {
     EXPECT_EQ(summary_of(totals), "2 restarts, 94.5 s lost, nearly all in waiting for the nodes");
     totals.took[1] = sec(9000);
     EXPECT_THAT(summary_of(totals), testing::EndsWith("nearly all in noticing the failure"));
+    totals.causes[static_cast<std::size_t>(RestartCause::suspended)] = 1;
+    EXPECT_THAT(summary_of(totals), testing::EndsWith("in being suspended or noticing failures"));
+    totals.causes[static_cast<std::size_t>(RestartCause::suspended)] = 2;
+    EXPECT_THAT(summary_of(totals), testing::EndsWith("nearly all in being suspended"));
     totals.took[3] = sec(900'000);
     EXPECT_THAT(summary_of(totals), testing::EndsWith("nearly all in stopping the workers"));
 }
