@@ -2,6 +2,8 @@
 // and then the exception's line, which is not indented.
 #include "base/python_exception.h"
 
+#include <algorithm>
+#include <string_view>
 namespace ddprun {
 namespace {
 
@@ -44,8 +46,13 @@ std::string python_exception(const std::vector<std::string>& lines) {
     return found;
 }
 
-bool is_debugger_quit(std::string_view exception) {
-    return exception == "bdb.BdbQuit" || exception == "BdbQuit";
+bool ended_in_debugger(const std::string& error, const std::vector<std::string>& lines) {
+    constexpr std::string_view kQuit = "bdb.BdbQuit";
+    constexpr std::size_t kLast = 3;
+    if (!error.empty()) return error == kQuit || error == "BdbQuit";
+    const auto from = lines.end() - static_cast<std::ptrdiff_t>(std::min(lines.size(), kLast));
+    return std::any_of(from, lines.end(),
+                       [&](const std::string& line) { return without_rank(line) == kQuit; });
 }
 
 }  // namespace ddprun

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace ddprun {
@@ -12,7 +11,8 @@ namespace ddprun {
 // beginning of the traceback may be cut off.
 std::string python_exception(const std::vector<std::string>& lines);
 
-// What pdb raises when its user leaves it, or when it cannot read: then there is nobody to ask.
-bool is_debugger_quit(std::string_view exception);
+// Whether pdb has ended the program: its user has left it, or it cannot read. `error`: the message
+// of the error file. What was typed may stand between the lines of the traceback.
+bool ended_in_debugger(const std::string& error, const std::vector<std::string>& lines);
 
 }  // namespace ddprun

@@ -171,7 +171,7 @@ std::vector<std::string> report_lines(const FailureReport& report, const std::st
 bool left_debugger(const FailureReport& report) {
     if (!report.first) return false;
     const rendezvous::WorkerOutcome& worker = report.first->outcome;
-    return is_debugger_quit(worker.error.empty() ? python_exception(worker.tail) : worker.error);
+    return ended_in_debugger(worker.error, worker.tail);
 }
 
 std::string report_line(const FailureReport& report) {

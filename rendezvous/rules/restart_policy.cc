@@ -17,6 +17,12 @@ std::string automatic_reason(Reach reach) {
     return option + "the workers of an earlier generation had met)";
 }
 
+// As PyTorch of different ages says it.
+bool lacks_gpu(const std::string& exception) {
+    return exception.find("ProcessGroupNCCL is only supported with GPUs") != std::string::npos ||
+           exception.find("nccl2 requires at least one CUDA device") != std::string::npos;
+}
+
 std::string exception_of(const WorkerOutcome& failure) {
     return failure.error.empty() ? python_exception(failure.tail) : failure.error;
 }
@@ -45,13 +51,18 @@ RestartDecision decide_restart(RestartHistory& history, const WorkerOutcome& fai
     history.last_cause = progressed ? "" : cause;
 
     // A person has ended it, or would have to answer again each time.
-    if (is_debugger_quit(exception_of(failure)))
+    if (ended_in_debugger(failure.error, failure.tail))
         return {false, "no restart: it ended in its debugger (BdbQuit)"};
     // What never ran lacked something of its host: descriptors, memory, permission.
     if (automatic && !history.met && failure.pid == 0 && failure.exit_code == kCannotRunCode)
         return {false,
                 "no restart: a worker could not be started at all; see its meaning above "
                 "(--max-restarts=N restarts it anyway)"};
+    // They meet before NCCL looks for a GPU.
+    if (automatic && reach < Reach::progressed && lacks_gpu(exception_of(failure)))
+        return {false,
+                "no restart: the program wants NCCL, and there is no GPU here (--max-restarts=N "
+                "restarts it anyway)"};
     // Before the workers have met, a program runs its own first lines only. What fails there is
     // most likely a bug, and restarts would only hide its error.
     if (automatic && !history.met)

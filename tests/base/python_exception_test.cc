@@ -42,6 +42,17 @@ TEST(PythonException, IsTheNewestOfAChain) {
               "RuntimeError: second");
 }
 
+// pdb's prompt is on standard output, the traceback on the other stream: what was typed may come
+// between its lines.
+TEST(PythonException, ADebuggerHasEndedIt) {
+    EXPECT_TRUE(ended_in_debugger("bdb.BdbQuit", {}));
+    EXPECT_TRUE(ended_in_debugger("", {kFile, "    if self.quitting: raise BdbQuit", "(Pdb) q",
+                                       "                      ^^^^", "[rank1]: bdb.BdbQuit", ""}));
+    EXPECT_FALSE(ended_in_debugger("ValueError: bdb.BdbQuit", {"bdb.BdbQuit"}));
+    EXPECT_FALSE(ended_in_debugger("", {"bdb.BdbQuit", "1", "2", "3"}));
+    EXPECT_FALSE(ended_in_debugger("", {}));
+}
+
 // A program that is not Python, a warning with its place, and words that only look like a name.
 TEST(PythonException, IsNotGuessed) {
     EXPECT_EQ(python_exception({}), "");

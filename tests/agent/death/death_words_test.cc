@@ -119,6 +119,10 @@ TEST(KnownWords, SayWhatToDo) {
     EXPECT_THAT(
         known_words("", {"./train: error while loading shared libraries: libx.so: cannot", "bye"}),
         HasSubstr("ldd"));
+    EXPECT_THAT(known_words("ValueError: ProcessGroupNCCL is only supported with GPUs, no GPUs "
+                            "found!",
+                            {}),
+                HasSubstr("gloo"));
     EXPECT_EQ(known_words("", {"all is well"}), "");
 }
 

@@ -74,6 +74,20 @@ TEST(RestartPolicy, DoesNotRestartWhatEndedInItsDebugger) {
     }
 }
 
+// NCCL looks for a GPU when the workers have met, and will not find one the next time.
+TEST(RestartPolicy, AutoDoesNotRestartWhatLacksAGpu) {
+    for (const char* error :
+         {"ValueError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
+          "RuntimeError: nccl2 requires at least one CUDA device"}) {
+        Job job{limits(1, 1), {}, Reach::met};
+        EXPECT_EQ(job.fails(exited(0, 1, error)),
+                  "no restart: the program wants NCCL, and there is no GPU here "
+                  "(--max-restarts=N restarts it anyway)");
+        Job told{limits(1, 1, 2), {}, Reach::met};
+        EXPECT_EQ(told.fails(exited(0, 1, error)), "restart 1 of 2");
+    }
+}
+
 // A worker that never ran has no import or argument that could be wrong.
 TEST(RestartPolicy, SaysThatAWorkerNeverRan) {
     Job job{limits(1, 1)};
