@@ -10,8 +10,10 @@
 #include <cstring>
 #include <memory>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
+#include "base/command_line/nearest.h"
 #include "base/default_path.h"
 #include "base/system/wait_in_time.h"
 
@@ -34,6 +36,20 @@ bool calls_environment(const std::filesystem::path& called_as,
             std::filesystem::exists(root / "conda-meta", ignored)) &&
            std::filesystem::path(find_in_path(called_as.filename(), path)).lexically_normal() !=
                called_as.lexically_normal();
+}
+
+// A script in the same folder with nearly this name; empty: there is none.
+std::string meant_beside(const std::filesystem::path& script) {
+    std::error_code ignored;
+    std::vector<std::string> there;
+    const auto folder = script.parent_path();
+    for (const auto& file :
+         std::filesystem::directory_iterator(folder.empty() ? "." : folder, ignored))
+        if (file.path().extension() == ".py") there.push_back(file.path().filename());
+    const std::vector<std::string_view> names(there.begin(), there.end());
+    const std::string given = script.filename();
+    const std::string_view meant = nearest(given, names);
+    return meant.empty() ? "" : (folder / meant).string();
 }
 
 }  // namespace
@@ -114,8 +130,12 @@ Result<> check_worker_program(const Plan& plan, const std::optional<std::string>
     // A script needs only to be readable, since the interpreter is what is executed. A module (-m)
     // is found by Python itself, so nothing is checked.
     if (!plan.program.python || !script.ends_with(".py")) return {};
-    if (::access(script.c_str(), R_OK) != 0)
-        return usage_error("script " + script + ": " + std::strerror(errno));
+    if (::access(script.c_str(), R_OK) != 0) {
+        const std::string why = std::strerror(errno);
+        const std::string meant = errno == ENOENT ? meant_beside(script) : "";
+        return usage_error("script " + script + ": " + why +
+                           (meant.empty() ? "" : "; did you mean " + meant + "?"));
+    }
     return {};
 }
 

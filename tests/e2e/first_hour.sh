@@ -62,7 +62,7 @@ see_log 'did you mean --nproc-per-node\?'
 say "7. the script's name is wrong"
 type_line 'ddprun --standalone trian.py'
 expect_code 2
-see_log 'trian\.py.*No such file'
+see_log 'trian\.py.*No such file.*did you mean train\.py\?'
 
 say "8. the script crashes: what, where, which code?"
 type_line 'ddprun --standalone --nproc-per-node=2 --max-restarts=0 train.py --crash'
