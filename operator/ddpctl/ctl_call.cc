@@ -39,6 +39,16 @@ Error no_command(const std::string& word) {
         (meant.empty() ? "see ddpctl --help" : "did you mean " + std::string(meant) + "?"));
 }
 
+// "status, top, ... or forget".
+std::string listed_commands() {
+    std::string names;
+    for (const Command& command : commands()) {
+        const bool last = &command == &commands().back();
+        names += (names.empty() ? "" : last ? " or " : ", ") + std::string(command.name);
+    }
+    return names;
+}
+
 }  // namespace
 
 std::string CtlCall::value(std::string_view option) const {
@@ -59,7 +69,8 @@ Result<CtlCall> read_call(const std::vector<std::string>& words) {
     if (!before) return before.error();
     if (const auto good = add(call, before->options); !good) return good.error();
     if (!call.options.empty() && only_prints(*call.options.back().row)) return call;
-    if (before->the_rest.empty()) return usage_error("the command is missing; see ddpctl --help");
+    if (before->the_rest.empty())
+        return usage_error("the command is missing: " + listed_commands() + "; see ddpctl --help");
     call.command = find_command(before->the_rest.front());
     if (!call.command) return no_command(before->the_rest.front());
 
