@@ -8,22 +8,16 @@
 namespace ddprun::agent {
 namespace {
 
-constexpr auto kAgain = std::chrono::seconds{5}, kLongestWait = std::chrono::seconds{60};
+constexpr auto kAgain = std::chrono::seconds{2}, kLongestWait = std::chrono::seconds{60};
 constexpr auto kForEach = std::chrono::milliseconds{50};
 // As in StillWorker: a longer pause than usual counts at once, a shorter one slowly.
 constexpr double kNewestShorter = 0.2;
 
 }  // namespace
 
-void NcclWatch::asked(Time now) { asks_at_ = now + kLongestWait; }
-
 void NcclWatch::unanswered(Time now) {
     waits_ = std::clamp<Duration>(2 * waits_, kAgain, kLongestWait);
     asks_at_ = now + waits_;
-    forget();
-}
-
-void NcclWatch::forget() {
     known_ = still_ = false;
     judged_ = RasJudgement();
 }

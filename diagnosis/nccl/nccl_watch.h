@@ -28,14 +28,15 @@ struct NcclState {
 
 class NcclWatch {
   public:
-    // When to ask next. After an answer five seconds later, or 50 ms for each process of the job;
+    // When to ask next. After an answer two seconds later, or 50 ms for each process of the job;
     // while nobody answers, twice as late each time, up to a minute.
     bool is_due(Time now) const { return now >= asks_at_; }
-    void asked(Time now);
     void unanswered(Time now);
     void answered(Time now, const RasAnswer& answer);
-    // Another generation has begun, or a worker moves: nothing is known any more.
-    void forget();
+    bool is_known() const { return known_; }
+    // Nothing has moved between the last two answers. What the last one says then.
+    bool is_still() const { return still_; }
+    const std::string& sentence() const { return judged_.sentence; }
 
     // Of each worker, by its pid; `hosts`: the addresses of this host.
     std::vector<NcclState> states(const std::vector<std::int64_t>& pids,

@@ -127,8 +127,8 @@ class Conversation {
 Result<std::string> ask_ras(const std::string& address, Duration patience, RasForm form) {
     const std::optional<RasAddress> at = RasAddress::parse(address);
     if (!at)
-        return usage_error("NCCL_RAS_ADDR=" + address +
-                           " is no address and port, such as 127.0.0.1:28028");
+        return Error(ErrorCode::malformed, "NCCL_RAS_ADDR=" + address +
+                                               " is no address and port, such as 127.0.0.1:28028");
     // RAS needs a moment more than its timeout to put the answer together.
     const auto wait = std::chrono::duration_cast<std::chrono::seconds>(patience / 2).count();
     const std::string format = form == RasForm::any ? "SET FORMAT json\n" : "";

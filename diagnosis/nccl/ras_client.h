@@ -22,8 +22,8 @@ namespace ddprun::agent {
 enum class RasForm { any, text };
 
 // The answer as NCCL has given it, without the lines before; maybe half of it. `address`: as in
-// NCCL_RAS_ADDR, "127.0.0.1:28028" or "[::1]:28028"; localhost is 127.0.0.1. Errors: usage (no such
-// address), unavailable (nobody listens), timed_out, closed (without an answer), malformed (it is
+// NCCL_RAS_ADDR, "127.0.0.1:28028" or "[::1]:28028"; localhost is 127.0.0.1. Errors:
+// unavailable (nobody listens), timed_out, closed (without an answer), malformed (no such address,
 // no RAS, or longer than 16 MiB).
 Result<std::string> ask_ras(const std::string& address, Duration patience,
                             RasForm form = RasForm::any);

@@ -104,13 +104,13 @@ std::string sentence_of(const RasFault& fault, const RasCommunicator& communicat
         name += " (process " + std::to_string(fault.who.pid) + " on " + fault.who.host + ")";
     switch (fault.kind) {
         case RasFault::Kind::silent:
-            return name + " does not answer NCCL";
+            return name + " does not answer";
         case RasFault::Kind::dead:
-            return name + " has not answered NCCL for a minute";
+            return name + " has not answered for a minute";
         case RasFault::Kind::absent:
             return name + " is missing in its communicator";
         case RasFault::Kind::failed:
-            return name + " reports to NCCL: " + fault.error;
+            return name + " reports: " + fault.error;
     }
     return name;
 }
@@ -133,7 +133,8 @@ std::string lost_sentence(const RasAnswer& answer) {
     std::set<Process> said;
     for (const RasCommunicator* communicator : largest_first(answer))
         for (const RasFault& fault : communicator->faults)
-            if (fault.who.pid == 0 || said.insert(process_of(fault.who)).second)
+            if (fault.who.pid == 0 ? answer.processes_lost.empty()
+                                   : said.insert(process_of(fault.who)).second)
                 say(sentence_of(fault, *communicator, is_world(answer, *communicator)));
     for (const RasFault& fault : answer.processes_lost)
         if (said.insert(process_of(fault.who)).second)

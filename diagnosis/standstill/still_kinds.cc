@@ -35,6 +35,11 @@ constexpr auto kForAMoment = std::chrono::milliseconds{700};
 
 }  // namespace
 
+bool all_stand_still(Time now, const std::vector<StillWorker>& workers) {
+    return std::ranges::all_of(
+        workers, [now](const StillWorker& worker) { return worker.lasted(now) >= kStillFor; });
+}
+
 bool all_in_collectives(Time now, const std::vector<StillWorker>& workers) {
     bool any = false;
     for (const StillWorker& worker : workers) {
@@ -47,11 +52,10 @@ bool all_in_collectives(Time now, const std::vector<StillWorker>& workers) {
 }
 
 std::vector<Still> still_kinds(Time now, const std::vector<StillWorker>& workers) {
-    if (workers.size() > rendezvous::kStillWorkers) return {};
+    if (workers.size() > rendezvous::kStillWorkers || !all_stand_still(now, workers)) return {};
     std::vector<Still> kinds;
     for (std::size_t i = 0; i < workers.size(); ++i) {
         const StillWorker& worker = workers[i];
-        if (worker.lasted(now) < kStillFor) return {};
         const Still still = still_of(now, i, worker);
         const auto same = std::ranges::find_if(kinds, [&](const Still& kind) {
             return kind.doing == still.doing && kind.place == still.place &&

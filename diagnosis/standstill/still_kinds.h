@@ -15,6 +15,9 @@ inline constexpr auto kStillFor = std::chrono::seconds{5};
 // more kinds than kStillKinds: then nothing can be judged.
 std::vector<rendezvous::Still> still_kinds(Time now, const std::vector<StillWorker>& workers);
 
+// Whether none of them has moved for kStillFor.
+bool all_stand_still(Time now, const std::vector<StillWorker>& workers);
+
 // Whether all workers that live have been in collectives for a moment, and do nothing else: one
 // that writes a snapshot meanwhile does not count.
 bool all_in_collectives(Time now, const std::vector<StillWorker>& workers);

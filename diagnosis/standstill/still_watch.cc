@@ -9,6 +9,8 @@
 
 #include "base/loop/in_time.h"
 #include "base/system/boot_clock.h"
+#include "diagnosis/nccl/ras_client.h"
+#include "diagnosis/nccl/ras_reader.h"
 
 namespace ddprun::agent {
 namespace {
@@ -22,6 +24,8 @@ constexpr int kHiddenLooks = 10;
 // A look that has lasted for so long hangs.
 constexpr auto kHangs = std::chrono::seconds{10};
 constexpr auto kLookedAgain = std::chrono::seconds{1};
+// RAS waits for half of it for processes that do not answer.
+constexpr auto kNcclPatience = std::chrono::seconds{6};
 
 }  // namespace
 
@@ -39,6 +43,7 @@ StillWatch::StillWatch(boost::asio::io_context& loop, Workers workers, Tell tell
       timer_(loop),
       sampling_(std::make_unique<LookThread>(loop)),
       placing_(std::make_unique<LookThread>(loop)),
+      asking_(std::make_unique<LookThread>(loop)),
       readers_(std::make_shared<Readers>()) {
     arm();
 }
@@ -49,6 +54,7 @@ void StillWatch::close() {
     timer_.cancel();
     sampling_.reset();
     placing_.reset();
+    asking_.reset();
 }
 
 // About once a second. Steps of the job that take just as long must not always be seen at the same
@@ -72,11 +78,13 @@ void StillWatch::look() {
     if (std::exchange(generation_, workers.generation) != workers.generation) {
         still_.assign(workers.pids.size(), StillWorker());
         pace_ = PaceMeter();
+        nccl_ = NcclWatch();
         told_ = false;
         // The old ones may still be in use on the thread.
         readers_ = std::make_shared<Readers>();
         sampling_->give_up();
         placing_->give_up();
+        asking_->give_up();
     }
     const Time now = boot_now();
     say_hanging(now);
@@ -100,6 +108,7 @@ void StillWatch::sampled(const WatchedWorkers& workers, const std::vector<Worker
     const Time now = boot_now();
     for (std::size_t i = 0; i < samples.size(); ++i) still_[i].sampled(now, samples[i]);
     say_hidden(workers, samples);
+    ask_nccl(workers, now);
     if (tell_collectives_ && all_in_collectives(now, still_)) tell_collectives_(generation_);
     std::vector<rendezvous::Still> kinds = still_kinds(now, still_);
     if (!kinds.empty()) {
@@ -135,6 +144,36 @@ void StillWatch::say_hidden(const WatchedWorkers& workers,
          std::to_string(workers.pids[static_cast<std::size_t>(hidden - samples.begin())]) +
          " waits in, so nobody can tell who waits for whom (another user's process, hidepid, or a "
          "container without ptrace)");
+}
+
+// Only while no worker moves, as far as it can be seen from outside.
+void StillWatch::ask_nccl(const WatchedWorkers& workers, Time now) {
+    if (!nccl_place_ || asking_->is_busy() || !nccl_.is_due(now)) return;
+    // Once asked, it knows better whether a worker moves.
+    if (!nccl_.is_known() && !all_stand_still(now, still_)) return;
+    struct Asked {
+        std::optional<RasAnswer> answer;
+        std::vector<std::string> hosts;
+    };
+    const auto asked = std::make_shared<Asked>();
+    asking_->look(
+        now,
+        [asked, place = *nccl_place_] {
+            const Result<std::string> text = ask_ras(place.address, kNcclPatience);
+            if (!text) return;
+            asked->answer = read_ras_answer(text.value());
+            asked->hosts = place.hosts();
+        },
+        [this, asked, generation = workers.generation] {
+            if (generation != generation_) return;
+            const std::optional<RasAnswer>& answer = asked->answer;
+            // Text does not name all processes, so nobody knows whose job it is.
+            const bool ours = answer && (nccl_place_->is_ours || answer->names_all);
+            ours ? nccl_.answered(boot_now(), *answer) : nccl_.unanswered(boot_now());
+            const auto states = nccl_.states(workers_().pids, asked->hosts);
+            for (std::size_t i = 0; i < std::min(states.size(), still_.size()); ++i)
+                still_[i].told_by_nccl(states[i]);
+        });
 }
 
 void StillWatch::find_places(const WatchedWorkers& workers, Time now, Duration lasted) {

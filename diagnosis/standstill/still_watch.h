@@ -2,10 +2,11 @@
 // which pace they go otherwise.
 //
 // What is read each second takes some 30 us a worker (sample_reader.h). Only when all stand still,
-// their places in the program are read, too: every five seconds at first, later less often.
+// their places in the program are read, too: every five seconds at first, later less often. And
+// NCCL's RAS is asked, if the workers have one: a worker that uses NCCL looks as if it stood still.
 //
 // Thread: the loop's. The files are read on two threads of its own, since /proc may let nobody read
-// it: one that hangs in the memory of a worker does not stop the samples.
+// it: one that hangs in the memory of a worker does not stop the samples. A third one asks NCCL.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -13,10 +14,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/parts/watched_workers.h"
+#include "diagnosis/nccl/nccl_watch.h"
 #include "diagnosis/standstill/look_thread.h"
 #include "diagnosis/standstill/pace_meter.h"
 #include "diagnosis/standstill/sample_reader.h"
@@ -40,6 +43,17 @@ class StillWatch {
     void tell_collectives(std::function<void(Generation)> tell) {
         tell_collectives_ = std::move(tell);
     }
+    // Where NCCL's RAS of these workers listens. `hosts`: the addresses of this host. `is_ours`: no
+    // other job has it.
+    struct NcclPlace {
+        std::string address;
+        std::function<std::vector<std::string>()> hosts;  // for any thread
+        bool is_ours = false;
+    };
+    void ask_nccl_at(NcclPlace place) { nccl_place_ = std::move(place); }
+    // Its place, if it answers that nothing moves; else null. What it says then.
+    const NcclPlace* nccl_answers() const { return nccl_.is_still() ? &*nccl_place_ : nullptr; }
+    std::string nccl_sentence() const { return nccl_.is_still() ? nccl_.sentence() : ""; }
     // In which call of the trainer library a worker that stands still is; empty: in none, or not
     // known.
     std::string call_of(std::size_t worker) const;
@@ -57,6 +71,7 @@ class StillWatch {
     void sampled(const WatchedWorkers& workers, const std::vector<WorkerSample>& samples);
     void say_hanging(Time now);
     void say_hidden(const WatchedWorkers& workers, const std::vector<WorkerSample>& samples);
+    void ask_nccl(const WatchedWorkers& workers, Time now);
     void find_places(const WatchedWorkers& workers, Time now, Duration lasted);
     void found(Generation generation, const std::vector<ProgramPlace>& places);
 
@@ -68,7 +83,9 @@ class StillWatch {
     std::string proc_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
     boost::asio::steady_timer timer_;
-    std::unique_ptr<LookThread> sampling_, placing_;
+    std::unique_ptr<LookThread> sampling_, placing_, asking_;
+    std::optional<NcclPlace> nccl_place_;
+    NcclWatch nccl_;
     std::shared_ptr<Readers> readers_;
     Generation generation_ = kNoGeneration;
     std::vector<StillWorker> still_;  // by local rank

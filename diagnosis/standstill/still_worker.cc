@@ -43,6 +43,7 @@ void StillWorker::sampled(Time now, const WorkerSample& sample) {
     if (turned || sent) moved(now);
     if (turned || (sent && sample.pending > 0)) {
         still_since_ = now;
+        nccl_ = {};
         place_ = {};  // it was that of the standstill before
     }
     const Duration computed = kTick * (sample.cpu - before.cpu);
@@ -68,12 +69,17 @@ Duration StillWorker::unmoved(Time now) const {
     return place_.stack == 0 ? Duration{} : now - unmoved_since_;
 }
 
+// Workers that have made other calls than the rest are elsewhere, at whichever line that is.
+std::uint32_t StillWorker::place() const {
+    return nccl_.operation.empty() ? place_.place : hash_of(nccl_.operation);
+}
+
 Doing StillWorker::doing() const {
     if (last_.has_ended) return Doing::has_ended;
     if (last_.state == 'T' || last_.state == 't') return Doing::is_stopped;
     if (in_kernel_ >= kHangsInKernel) return Doing::hangs_in_kernel;
     if (place_.meets) return Doing::meets;
-    if (last_.pending > 0) return Doing::in_collective;
+    if (last_.pending > 0 || nccl_.part == NcclPart::waits) return Doing::in_collective;
     if (computes_ || last_.state == 'R') return Doing::computes;
     switch (last_.waiting) {
         case WaitingIn::timer:

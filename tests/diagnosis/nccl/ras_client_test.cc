@@ -164,7 +164,7 @@ TEST(RasAddress, IsAnAddressAndAPort) {
     for (const char* bad : {"", "28028", ":28028", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:70000",
                             "127.0.0.1:1x", "::1:28028", "[::1:28028", "n17:28028"})
         EXPECT_FALSE(RasAddress::parse(bad)) << bad;
-    EXPECT_EQ(ask_ras("n17", seconds{1}).error().code(), ErrorCode::usage);
+    EXPECT_EQ(ask_ras("n17", seconds{1}).error().code(), ErrorCode::malformed);
 }
 
 }  // namespace

@@ -57,6 +57,41 @@ TEST(StillWorker, MovesWhenItGoesInOrOut) {
     EXPECT_EQ(worker.lasted(at(10)), sec(0));
 }
 
+// From outside, one that NCCL lets wait is in no collective. NCCL knows since when it waits.
+TEST(StillWorker, WaitsInACollectiveWhereNcclSaysSo) {
+    StillWorker worker;
+    for (int i = 0; i <= 20; ++i)
+        worker.sampled(at(i), outside(WaitingIn::anything, 'R', 100ULL * static_cast<unsigned>(i)));
+    EXPECT_EQ(worker.doing(), Doing::computes);
+    worker.told_by_nccl({NcclPart::waits, at(16), sec(9)});
+    EXPECT_EQ(worker.doing(), Doing::in_collective);
+    EXPECT_FALSE(worker.in_collective()) << "its connections tell nothing";
+    EXPECT_EQ(worker.lasted(at(20)), sec(4));
+    EXPECT_EQ(worker.usual(), sec(9));
+    worker.told_by_nccl({NcclPart::is_awaited, at(16)});
+    EXPECT_EQ(worker.doing(), Doing::computes);
+    worker.sampled(at(21), inside());
+    EXPECT_EQ(worker.lasted(at(23)), sec(2)) << "it was in none before";
+}
+
+// Those that have made different calls are told apart, wherever the program is.
+TEST(StillKinds, OfDifferentCallsOfNccl) {
+    std::vector<StillWorker> workers(3);
+    for (int i = 0; i <= 20; ++i)
+        for (StillWorker& worker : workers) {
+            worker.sampled(at(i), outside());
+            worker.found_at(at(i), {.place = 7, .stack = 1});
+        }
+    for (StillWorker& worker : workers)
+        worker.told_by_nccl({NcclPart::waits, at(2), sec(0), "AllReduce"});
+    workers[1].told_by_nccl({NcclPart::waits, at(2), sec(0), "AllGather"});
+    const auto kinds = still_kinds(at(20), workers);
+    ASSERT_EQ(kinds.size(), 2u);
+    EXPECT_EQ(kinds[0].workers, 0b101u);
+    EXPECT_EQ(kinds[0].doing, Doing::in_collective);
+    EXPECT_EQ(kinds[0].lasted, sec(18));
+}
+
 // Outside, it may write a log or a file: the others wait for it all the same.
 TEST(StillWorker, StandsStillOutsideThoughItWrites) {
     StillWorker worker;
