@@ -130,4 +130,12 @@ std::string recorded_sentence(const std::vector<RecordedCalls>& recorded, int wo
                : text + "all have made the same calls";
 }
 
+std::string nccl_sentence(const std::map<int, WorkerOutcome>& seen) {
+    constexpr std::string_view kLine = "NCCL: ";
+    for (const auto& [rank, outcome] : seen)
+        for (const std::string& line : outcome.stack)
+            if (line.starts_with(kLine)) return "; as NCCL has it, " + line.substr(kLine.size());
+    return {};
+}
+
 }  // namespace ddprun::rendezvous

@@ -12,9 +12,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "rendezvous/model/model.h"
 #include "rendezvous/model/recorded_calls.h"
 
 namespace ddprun::rendezvous {
@@ -44,5 +46,10 @@ using RankName = std::function<std::string(int rank)>;
 // calls". Empty: nothing can be said.
 std::string recorded_sentence(const std::vector<RecordedCalls>& recorded, int world_size,
                               const RankName& name);
+
+// "; as NCCL has it, rank 12 has launched 640 AllGather operations, and 31 ranks 641": what a node
+// tells of its NCCL in a line below the functions of a worker ("NCCL: rank 12 …"). Empty: none
+// does.
+std::string nccl_sentence(const std::map<int, WorkerOutcome>& seen);
 
 }  // namespace ddprun::rendezvous

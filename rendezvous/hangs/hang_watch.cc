@@ -97,6 +97,7 @@ HangWatch::Hung HangWatch::take(Time now, const Limits& limits, int world_size,
     }
     outcome.hung = true;
     outcome.sentence = hang_sentence(now - found.reported, limits, found.slowest) +
+                       nccl_sentence(found.seen) +
                        recorded_sentence(found.recorded, world_size, name);
     return hung;
 }

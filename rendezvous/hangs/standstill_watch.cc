@@ -108,7 +108,8 @@ std::optional<std::string> StandstillWatch::take(int world_size, const RankName&
         if (seen == seen_.end()) return Whereabouts{name(rank)};
         return Whereabouts{name(rank), innermost(seen->second.stack), gpu_in(seen->second.stack)};
     };
-    line_ = standstill_sentence(*found_, find) + recorded_sentence(recorded_, world_size, name);
+    line_ = standstill_sentence(*found_, find) + nccl_sentence(seen_) +
+            recorded_sentence(recorded_, world_size, name);
     return line_;
 }
 

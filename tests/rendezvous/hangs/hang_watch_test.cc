@@ -121,6 +121,7 @@ TEST(HangWatch, SaysInWhichCallTheRanksDiffer) {
     all.push_back({members({node("c")}).front(), {}});
     EXPECT_EQ(hang.examine(at(35), all).size(), 2u);
     Report barrier = stack_of(1), reduce = stack_of(0), last;
+    barrier.outcomes.front().stack.push_back("NCCL: no rank is behind");
     barrier.recorded = {{{1}, "group 0 (nccl)", 4, 4, {"barrier"}, 4}};
     reduce.recorded = {{{0}, "group 0 (nccl)", 4, 4, {"all_reduce"}, 4}};
     last.recorded = {{{2}, "group 0 (nccl)", 4, 4, {"all_reduce"}, 4}};
@@ -130,7 +131,7 @@ TEST(HangWatch, SaysInWhichCallTheRanksDiffer) {
     hang.answered(node("c"), last);
     ASSERT_TRUE(hang.is_complete(at(36)));
     EXPECT_THAT(hang.take(at(36), hangs_after_30s(), 3, name_of).outcome.sentence,
-                testing::EndsWith("; as PyTorch's flight recorders have it, call 4 of group 0 "
+                testing::EndsWith("; as NCCL has it, no rank is behind; as PyTorch's flight recorders have it, call 4 of group 0 "
                                   "(nccl) is barrier on rank 1, and all_reduce on rank 0 and rank "
                                   "2"));
 }

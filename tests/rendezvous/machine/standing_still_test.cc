@@ -115,6 +115,19 @@ TEST(StandingStill, TheCallsOfAllNodesAreCompared) {
                                       "all_reduce, but rank 0 (local 0 on a) has")));
 }
 
+// A node tells it below the functions of one of the workers that are asked for.
+TEST(StandingStill, TheLineSaysWhatNcclHas) {
+    Script s(limits(2, 2));
+    s.both_run();
+    all_stand_still(s, 2, 17);
+    Report first = seen_standing(0, "train (train.py:9)");
+    first.outcomes.front().stack.push_back("NCCL: rank 1 has launched 640 AllReduce operations");
+    EXPECT_THAT(s.come(17.1, 1, first), IsEmpty());
+    EXPECT_THAT(s.come(17.2, 2, seen_standing(1, "evaluate (eval.py:88)")),
+                ElementsAre(HasSubstr("which sleeps in evaluate (eval.py:88); as NCCL has it, rank "
+                                      "1 has launched 640 AllReduce operations")));
+}
+
 // A node that does not answer is not waited for longer than 10 s.
 TEST(StandingStill, ANodeMayNotAnswer) {
     Script s(limits(2, 2));
