@@ -31,7 +31,7 @@ REPOSITORY = {
     "warm/README.md": "background/warm-starts.md",
     "diagnosis/standstill/README.md": "background/standstill.md",
 }
-TITLES = {"slurm/README.md": "What Slurm says, and what workers see of it"}
+TITLES = {"slurm/README.md": "Slurm's variables, and how workers see them"}
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 DIAGRAM = re.compile(r"^```mermaid\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
