@@ -37,7 +37,8 @@ expect_in "$work/measured.out" 'README.md: the table "first page" is an old one'
 expect_in "$work/measured.out" 'docs/pages/new.md:1: 3.5 ms'
 expect_in "$work/measured.out" 'docs/pages/new.md:1: no measure "start, 9 workers \(ms\)" of ddprun'
 
-say "the first page of the repository has the script of the first page here"
+say "the first page of the repository is short, and has the script of the first page here"
+(($(wc -c <"$root/README.md") <= 6500)) || fail "README.md has more than 6.5 kB: move a part to the page it belongs to"
 while read -r line; do
     grep -qxF -- "$line" "$root/README.md" || fail "README.md has not: $line"
 done < <(sed -n '/title="train.sbatch"/,/^```$/p' "$work/pages/index.md" | sed '1d;$d')
