@@ -5,9 +5,12 @@
 #include <numeric>
 #include <utility>
 
+#include "agent/host/hardware.h"
 #include "agent/output/last_lines.h"
 #include "base/system/boot_clock.h"
+#include "base/system/careful_open.h"
 #include "diagnosis/looks/gpu_question.h"
+#include "diagnosis/nccl/ras_client.h"
 #include "diagnosis/stacks/fault_dump.h"
 #include "diagnosis/standstill/standstill_file.h"
 
@@ -17,6 +20,7 @@ namespace {
 // The leader waits for the answer for ten seconds. What is recorded takes five at most, and the
 // stacks have what is left of kLooked.
 constexpr auto kKeptWithin = std::chrono::seconds{2}, kLooked = std::chrono::seconds{9};
+constexpr auto kNcclKept = std::chrono::seconds{4};
 constexpr auto kAddedWithin = std::chrono::milliseconds{500};
 
 // Below the line that says in which function the worker is, which is the first one.
@@ -33,6 +37,7 @@ WorkerLooks::WorkerLooks(boost::asio::io_context& loop, Calls calls, RecorderOpt
     : Diagnosis(std::move(calls)),
       loop_(loop),
       recorders_(loop, recorders, user, calls_.warn),
+      ras_port_(recorders.ras_port, user),
       still_(
           loop,
           [this] {
@@ -44,7 +49,8 @@ WorkerLooks::WorkerLooks(boost::asio::io_context& loop, Calls calls, RecorderOpt
               calls_.post(WorkersStill{generation, std::move(kinds), pace});
           },
           calls_.unseen),
-      keeping_(loop) {
+      keeping_(loop),
+      asking_nccl_(loop) {
     still_.tell_collectives(
         [this](Generation generation) { calls_.post(WorkersInCollectives{generation}); });
 }
@@ -56,12 +62,15 @@ std::function<void(const std::string& temporary)> WorkerLooks::furnish(bool keep
 void WorkerLooks::begin(const std::string& temporary, const std::string& kept,
                         Variables& environment) {
     recorders_.begin(temporary, kept, environment);
+    ras_port_.begin(environment);
+    still_.ask_nccl_at({ras_port_.address(), interface_addresses, ras_port_.is_ours()});
 }
 
 // A thread that hangs in /proc or in a file system is left to itself.
 void WorkerLooks::close() {
     still_.close();
     keeping_.let_go();
+    asking_nccl_.let_go();
     recorders_.close();
 }
 
@@ -77,6 +86,20 @@ void WorkerLooks::keep(const WorkerSet& set, std::function<void(const std::strin
         kKeptWithin,
         [file, workers = with_calls(set.living(all))] { return keep_standstill(file, workers); },
         [file, kept = std::move(kept)](bool done) { kept(done ? file : std::string()); });
+}
+
+// What NCCL tells people of the whole job, beside the file.
+void WorkerLooks::keep_nccl(const WorkerSet& set, std::function<void()> done) {
+    const StillWatch::NcclPlace* place = still_.nccl_answers();
+    const std::string folder = set.kept_folder();
+    if (!place || folder.empty()) return done();
+    asking_nccl_.post_within(
+        kNcclKept,
+        [address = place->address, file = folder + "/nccl_ras.txt"] {
+            const Result<std::string> text = ask_ras(address, kNcclKept, RasForm::text);
+            if (text) (void)replace_file(file, text.value());
+        },
+        [done = std::move(done)](bool) { done(); });
 }
 
 // What is written before may hang: then nothing is written until it is finished.
@@ -133,6 +156,7 @@ void WorkerLooks::examine(const ExamineWorkers& asked) {
         looked->file = file;
         part();
     });
+    keep_nccl(*set, part);
     still_.look_again(part);
 }
 
@@ -192,6 +216,9 @@ void WorkerLooks::answer(Looked& looked) {
     event.outcomes = with_calls(std::move(event.outcomes));
     for (std::size_t i = 0; i < event.outcomes.size(); ++i)
         add_gpu(event.outcomes[i].stack, looked.gpus[i]);
+    const std::string nccl = still_.nccl_sentence();
+    if (!nccl.empty() && !event.outcomes.empty())
+        event.outcomes.front().stack.push_back("NCCL: " + nccl);
     if (!looked.file.empty())
         for (rendezvous::WorkerOutcome& outcome : event.outcomes)
             outcome.stack.push_back("all workers of its node: " + looked.file);

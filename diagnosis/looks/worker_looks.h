@@ -12,6 +12,7 @@
 #include "agent/node/diagnosis.h"
 #include "base/error.h"
 #include "base/loop/file_thread.h"
+#include "diagnosis/nccl/ras_port.h"
 #include "diagnosis/recorder/flight_recorders.h"
 #include "diagnosis/stacks/process_stack.h"
 #include "diagnosis/standstill/still_watch.h"
@@ -44,9 +45,10 @@ class WorkerLooks final : public Diagnosis {
         std::vector<rendezvous::WorkerOutcome> outcomes;
         std::vector<FoundStack> stacks;
         std::vector<std::string> gpus;
-        int missing = 3;  // of what is looked for at the same time
+        int missing = 4;  // of what is looked for at the same time
     };
     void keep(const WorkerSet& set, std::function<void(const std::string&)> kept);
+    void keep_nccl(const WorkerSet& set, std::function<void()> done);
     void write(Duration patience, std::function<Result<>()> work, std::function<void(bool)> done);
     void say_not_kept(const std::string& why);
     void look_closely(const std::shared_ptr<Looked>& looked, const std::vector<int>& local_ranks);
@@ -56,8 +58,9 @@ class WorkerLooks final : public Diagnosis {
 
     boost::asio::io_context& loop_;
     FlightRecorders recorders_;
+    RasPort ras_port_;
     StillWatch still_;
-    FileThread keeping_;
+    FileThread keeping_, asking_nccl_;
     bool keeps_ = false;  // what it was asked to before is not finished
     bool said_not_kept_ = false;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -179,6 +179,8 @@ std::vector<DryRun::Variable> variables_of(const JobInput& input, const agent::W
     if (step && !workers.environment.contains("OMP_NUM_THREADS"))
         variables.push_back(
             {"OMP_NUM_THREADS", {std::nullopt, "the node's CPUs, shared among its workers"}});
+    if (input.plan.recorders.ras_port && !workers.environment.contains("NCCL_RAS_ADDR"))
+        variables.push_back({"NCCL_RAS_ADDR", {std::nullopt, "a free port of 127.0.0.1"}});
     if (serves_timers(input)) variables.push_back({agent::kTimerVariable, timer_of(input)});
     std::ranges::sort(variables, {}, &DryRun::Variable::name);
     return variables;

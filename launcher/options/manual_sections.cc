@@ -61,6 +61,7 @@ constexpr ManualRow kWorkers[] = {
     {"DDPRUN_EVENTS_FD",
      "a descriptor for events: a line of JSON for each lost worker or node, each new node, a stop, "
      "a snapshot that is wanted"},
+    {"NCCL_RAS_ADDR", "where NCCL's RAS listens (ncclras): a port for each job, if it was not set"},
     {"OMP_NUM_THREADS", "each worker's share of the node's CPUs, if it was not set"},
 };
 

@@ -260,7 +260,7 @@ void plan_command(Plan& plan, const Options& options, const HostFacts& host) {
     plan.workers.framework_stop = options.framework_stop && !host.called_as_torchrun;
     plan.workers.pmi = options.pmi;
     plan.limits.pmi = options.pmi;
-    plan.recorders = {options.flight_recorder, !host.called_as_torchrun};
+    plan.recorders = {options.flight_recorder, !host.called_as_torchrun, !host.called_as_torchrun};
     if (plan.program.python) {
         // -u as in torchrun: Python would hold back its output while stdout is a pipe.
         argv = {options.python.value_or(host.python_exec.value_or(kPython)), "-u"};

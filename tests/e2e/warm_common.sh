@@ -1,6 +1,9 @@
 # shellcheck shell=bash
 # What the tests of warm starts share. Sourced, after common.sh's own.
 
+# Else each job has an address of its own, and two jobs would differ in it.
+export NCCL_RAS_ADDR=localhost:28028
+
 # A Python of the test's own, whose packages are files that the test writes: a server imports a package by its version
 # (warm/bootstrap/_ddprun_proved.py). Sets python and site.
 new_python() {

@@ -49,14 +49,14 @@ Result<Plan> plan(std::vector<std::string> words, std::optional<Allocation> allo
     return make_plan(parse_options(words, {}).value(), allocation, facts);
 }
 
-// PyTorch's flight recorders: a server in each worker only if asked for; NCCL's pipe not for
-// torchrun.
+// PyTorch's flight recorders: a server in each worker only if asked for; NCCL's pipe and the port
+// of its RAS not for torchrun.
 TEST(Plan, FlightRecorders) {
-    EXPECT_EQ(plan({})->recorders, (agent::RecorderOptions{false, true}));
+    EXPECT_EQ(plan({})->recorders, (agent::RecorderOptions{false, true, true}));
     auto torchrun = plan_host(8, 0);
     torchrun.called_as_torchrun = true;
     EXPECT_EQ(plan({"--flight-recorder"}, {}, torchrun)->recorders,
-              (agent::RecorderOptions{true, false}));
+              (agent::RecorderOptions{true, false, false}));
     const Options options = parse_options({"--flight-recorder", "--check"}, {}).value();
     Plan check = plan({"--flight-recorder", "--check"}).value();
     make_check_plan(check, options, "ddprun", {});
