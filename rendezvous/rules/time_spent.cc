@@ -55,6 +55,11 @@ std::string percent_of(Duration part, Duration all) {
     return std::to_string(std::lround(100 * share)) + " %";
 }
 
+// A second, or a percent.
+bool is_worth_telling(Duration part, Duration all) {
+    return part >= std::chrono::seconds{1} && 100 * part >= all;
+}
+
 // How causes are counted, in the order of RestartCause.
 constexpr std::array<const char*, kRestartCauses> kCauseWords = {
     "failed worker", "hang", "lost node", "planned restart", "requeue", "suspension"};
@@ -106,7 +111,7 @@ std::vector<std::string> time_lines(const LedgerEntry& last) {
                          : "; no snapshot was reported, so nobody knows how much of it is kept")};
     std::string rest;
     for (const TimePart& part : parts_of(spent))
-        if (part.took > Duration{} && part.name != std::string_view("training"))
+        if (is_worth_telling(part.took, all) && part.name != std::string_view("training"))
             rest += (rest.empty() ? "the rest: " : ", ") + to_text(part.took) + " " + part.words;
     if (!rest.empty()) lines.push_back(rest);
     std::string causes;

@@ -47,7 +47,6 @@ TEST(HistoryText, TellsEachEntryAndWhereTheTimeWent) {
 2024-10-04T02:00:32.000Z  generation 2: 2 nodes, 4 workers, led by n1; 1 of 3 restarts used up; cause: start
 2024-10-04T03:00:32.000Z  end: succeeded, exit code 0; all is well
 of 3 h 00 m, 2 h 59 m were training that is kept (100 %)
-the rest: 10.0 s training that no snapshot has kept, 32.0 s waiting for nodes or in the queue
 restarts by cause: 1 failed worker
 1 restart, 0 ms lost
 lost in restarts: 0 ms detected, 0 ms told, 0 ms stopped, 0 ms gone, 0 ms met, 0 ms started, 0 ms store contact, 0 ms progress

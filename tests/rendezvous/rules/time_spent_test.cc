@@ -12,7 +12,9 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 constexpr Duration kToday = std::chrono::hours{24 * 20000};
 
@@ -236,6 +238,10 @@ TEST(TimeLines, SayWhatIsKeptAndWhereTheRestWent) {
                             "the rest: 30.0 s training that no snapshot has kept, 3.0 s starting "
                             "workers and importing, 2.0 s restarting",
                             "restarts by cause: 2 failed workers, 1 lost node"));
+    // What is below a second or a percent is left out.
+    Job quick;
+    quick.generation(0s).generation(100s, failed_after(900ms, 30s), 3s);
+    EXPECT_THAT(time_lines(quick.newest()).at(1), Not(HasSubstr("restarting")));
     Job other;
     other.generation(0s).ends(Verdict::succeeded, 100s);
     EXPECT_THAT(time_lines(other.newest()),
