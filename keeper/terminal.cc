@@ -42,8 +42,7 @@ bool is_our_terminal(const std::string& path) {
     struct stat ours {};
     struct stat its {};
     return ::fstat(STDIN_FILENO, &ours) == 0 && ::stat(path.c_str(), &its) == 0 &&
-           S_ISCHR(its.st_mode) &&
-           (its.st_rdev == ours.st_rdev || its.st_rdev == kDevTty);
+           S_ISCHR(its.st_mode) && (its.st_rdev == ours.st_rdev || its.st_rdev == kDevTty);
 }
 
 bool waits_for_any(long call) {

@@ -104,6 +104,13 @@ std::string named(const RankStill& rank, const FindWhereabouts& find) {
     return find(rank.rank).who;
 }
 
+// "it sleeps", about a rank that has been named.
+std::string does(const RankStill& rank, const FindWhereabouts& find) {
+    const Whereabouts found = find(rank.rank);
+    return verb(rank.doing) + (found.where.empty() ? "" : " in " + found.where) +
+           (found.gpu.empty() ? "" : ", with " + found.gpu);
+}
+
 using Describe = std::string(const RankStill& rank, const FindWhereabouts& find);
 
 std::string list(const std::vector<RankStill>& odd, const FindWhereabouts& find,
@@ -113,6 +120,30 @@ std::string list(const std::vector<RankStill>& odd, const FindWhereabouts& find,
         text += (text.empty() ? "" : "; ") + describe(odd[i], find);
     if (odd.size() > kSlowest) text += "; and " + std::to_string(odd.size() - kSlowest) + " more";
     return text;
+}
+
+// The call that ends a place: "init_process_group" in "main (FILE:12, init_process_group)".
+std::string call_in(const std::string& where) {
+    const std::size_t comma = where.rfind(", ");
+    if (comma == where.npos || !where.ends_with(")")) return {};
+    const std::string call = where.substr(comma + 2, where.size() - comma - 3);
+    return call.find_first_of(" (") == call.npos ? call : "";  // "called by main (...)"
+}
+
+// Whom the others wait for, until all have come: what these have not called, and what they do.
+std::string unmet_sentence(const Standstill& standstill, const FindWhereabouts& find,
+                           const std::string& where) {
+    const std::string call = call_in(where);
+    const bool one = standstill.odd.size() == 1, alone = standstill.ordinary.size() == 1;
+    const RankStill& first = standstill.odd.front();
+    return (one ? named(first, find) + " has"
+                : std::to_string(standstill.odd.size()) + " ranks have") +
+           (call.empty() ? " not come yet to where all ranks meet"
+                         : " not called " + call + " yet") +
+           "; " + std::to_string(standstill.ordinary.size()) +
+           (alone ? " rank waits" : " ranks wait") + " for " + (one ? "it" : "them") + ", " +
+           to_text(standstill.lasted) + " so far" + (where.empty() ? "" : ", in " + where) + "; " +
+           (one ? "it " + does(first, find) : list(standstill.odd, find));
 }
 
 std::optional<Standstill> kind_of(const std::vector<RankStill>& ranks, int world_size) {
@@ -220,8 +251,7 @@ std::string standstill_sentence(const Standstill& standstill, const FindWhereabo
         case Kind::waits_for:
             return waiting + " in a collective" + there + " for " + list(standstill.odd, find);
         case Kind::never_came:
-            return waiting + " until all ranks have come" + there + " and so far without " +
-                   list(standstill.odd, find);
+            return unmet_sentence(standstill, find, where);
         case Kind::no_network:
             return "all ranks have waited" + lasted + " in a collective" +
                    (where.empty() ? "" : ", in " + where) + ": the network of " +

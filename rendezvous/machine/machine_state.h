@@ -98,6 +98,7 @@ struct MachineState {
     JobRecord record;
     HangWatch hang;
     StandstillWatch standstill;
+    bool told_what_now = false;  // once for each job, after the first line about a standstill
     StragglerWatch straggler;
     QuietWatch quiet{config.status_every};
     LateJoinWatch late;

@@ -3,6 +3,8 @@
 // the rendezvous machine.
 #include "rendezvous/machine/machine_state.h"
 
+#include <utility>
+
 namespace ddprun::rendezvous {
 
 // The first member any of whose workers moves ends the search: in a job that trains, that is the
@@ -41,6 +43,14 @@ void MachineState::watch_for_standstill(Time now) {
     if (!line) return;
     if (hangs) return end_standing(now, *line);
     note(Note::Level::warn, *line);
+    if (std::exchange(told_what_now, true)) return;
+    note(Note::Level::info,
+         std::string("ddpctl why and ddpctl stacks RANK show more of a job that has a ledger in a "
+                     "folder or etcd") +
+             (limits().hang_timeout > Duration{}
+                  ? ""
+                  : "; --hang-timeout=SECONDS ends and restarts a job that stands still for so "
+                    "long"));
 }
 
 // Which rank makes all others wait in each step. While they stand still nothing is learnt.

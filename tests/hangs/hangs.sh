@@ -52,7 +52,7 @@ declare -A waited_for=(
     [receives]="waits in receives .*, recv."
 )
 different="all ranks have waited for [0-9.]+ s in collectives, but not in the same one: $rank_1, which waits in a collective in"
-unmet="2 ranks have waited for [0-9.]+ s until all ranks have come, in"
+unmet="$rank_1 has not called"
 # What the line must say in all other cases.
 declare -A expected=(
     [two_ranks]="1 rank has waited .* for $rank_1, which sleeps in sleeps .*; rank 2 .*, which sleeps in sleeps "
@@ -63,8 +63,8 @@ declare -A expected=(
     [broadcasts]="$different broadcasts "
     [subgroup]="$different (subgroup|step) "
     [in_wait]="all ranks have waited for [0-9.]+ s in a collective, in in_wait .*: they have not made the same calls, or"
-    [new_group]="$unmet new_group .*, new_group., and so far without $rank_1, .*, all_reduce"
-    [no_init]="$unmet .*, and so far without $rank_1, which sleeps in sleeps "
+    [new_group]="$unmet new_group yet; 2 ranks wait for it, [0-9.]+ s so far, in new_group .*, new_group.; it .*, all_reduce"
+    [no_init]="$unmet init_process_group yet; 2 ranks wait for it, .*; it sleeps in sleeps "
 )
 for kind in "${!waited_for[@]}"; do
     expected[$kind]="(2 ranks have|all ranks have) waited for [0-9.]+ s in a collective, in .*, for $rank_1, which ${waited_for[$kind]}"

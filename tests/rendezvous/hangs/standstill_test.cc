@@ -204,8 +204,16 @@ TEST(StandstillSentence, NamesRanksAndPlaces) {
         "2 ranks have waited for 20.0 s in a collective, in f0 (a.py:0), for rank 1 (local 1 on "
         "n1), which sleeps in f1 (a.py:1)");
     EXPECT_EQ(standstill_sentence(*judge(ranks({meets, sleeps})), find),
-              "1 rank has waited for 20.0 s until all ranks have come, in f0 (a.py:0), and so far "
-              "without rank 1 (local 1 on n1), which sleeps in f1 (a.py:1)");
+              "rank 1 (local 1 on n1) has not come yet to where all ranks meet; 1 rank waits for "
+              "it, 20.0 s so far, in f0 (a.py:0); it sleeps in f1 (a.py:1)");
+    const auto calls = [](int rank) {
+        const std::string number = std::to_string(rank);
+        return Whereabouts{"rank " + number, "f (a.py:" + number + ", init_process_group)"};
+    };
+    EXPECT_EQ(standstill_sentence(*judge(ranks({meets, meets, sleeps, computes})), calls),
+              "2 ranks have not called init_process_group yet; 2 ranks wait for them, 20.0 s so "
+              "far, in f (a.py:0, init_process_group); rank 2, which sleeps in f (a.py:2, "
+              "init_process_group); rank 3, which computes in f (a.py:3, init_process_group)");
     EXPECT_EQ(
         standstill_sentence(*judge(ranks({in_collective, in_collective})), find),
         "all ranks have waited for 20.0 s in a collective, in f0 (a.py:0): they have not made "

@@ -42,6 +42,10 @@ constexpr const char* kLine =
     "note: 1 rank has waited for 15.0 s in a collective, in train (train.py:9), for rank 1 (local "
     "0 "
     "on b), which sleeps in evaluate (eval.py:88)";
+// Once for each job.
+constexpr const char* kWhatNow =
+    "note: ddpctl why and ddpctl stacks RANK show more of a job that has a ledger in a folder or "
+    "etcd; --hang-timeout=SECONDS ends and restarts a job that stands still for so long";
 
 }  // namespace
 
@@ -56,7 +60,7 @@ TEST(StandingStill, OneLineSaysWhoWaitsForWhom) {
     EXPECT_THAT(s.come(17.1, 1, seen_standing(0, "train (train.py:9)")), IsEmpty());
     EXPECT_THAT(
         s.come(17.2, 2, seen_standing(1, "evaluate (eval.py:88), called by main (train.py:20)")),
-        ElementsAre(kLine));
+        ElementsAre(kLine, kWhatNow));
     all_stand_still(s, 18, 20);
     EXPECT_THAT(s.stands(21, 2, {}), Not(Contains(HasSubstr("note"))));
     EXPECT_THAT(s.stands(25, 1, {}), Not(Contains(HasSubstr("note"))));
@@ -112,7 +116,8 @@ TEST(StandingStill, TheCallsOfAllNodesAreCompared) {
     EXPECT_THAT(s.come(17.2, 2, second),
                 ElementsAre(HasSubstr("which sleeps; as PyTorch's flight recorders have it, rank 1 "
                                       "(local 0 on b) has not made call 4 of group 0 (gloo), "
-                                      "all_reduce, but rank 0 (local 0 on a) has")));
+                                      "all_reduce, but rank 0 (local 0 on a) has"),
+                            kWhatNow));
 }
 
 // A node tells it below the functions of one of the workers that are asked for.
@@ -125,7 +130,8 @@ TEST(StandingStill, TheLineSaysWhatNcclHas) {
     EXPECT_THAT(s.come(17.1, 1, first), IsEmpty());
     EXPECT_THAT(s.come(17.2, 2, seen_standing(1, "evaluate (eval.py:88)")),
                 ElementsAre(HasSubstr("which sleeps in evaluate (eval.py:88); as NCCL has it, rank "
-                                      "1 has launched 640 AllReduce operations")));
+                                      "1 has launched 640 AllReduce operations"),
+                            kWhatNow));
 }
 
 // A node that does not answer is not waited for longer than 10 s.
