@@ -5,7 +5,8 @@
 // A store that is gone is asked again and again: the leader ends the generation, and names the
 // cause better.
 //
-// Thread: the loop's. Owner: the PMI server. When it is destroyed, nothing more is called.
+// Thread: the loop's; the store's client has one of its own, since its calls block. Owner: the PMI
+// server. When it is destroyed, nothing more is called.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

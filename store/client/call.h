@@ -1,9 +1,8 @@
 // One call of a store client as a state machine: what to send, where to receive, until when, and at
 // the end the answer or the reason why there is none.
 //
-// Pure. Both clients (client.h; for coroutines agent/pmi/async_client.h) are shells around it. It
-// sends all of output(), then receives into room(), both until deadline(), and reports what
-// happened, until done().
+// Pure. The client (client.h) is the shell around it. It sends all of output(), then receives into
+// room(), both until deadline(), and reports what happened, until done().
 //
 // A call that waits for keys looks first: it sends CHECK and GET together, so a key that exists
 // costs one round trip (PyTorch's own client needs two). If the key is missing, it sends WAIT and

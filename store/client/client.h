@@ -1,6 +1,6 @@
 // A blocking client of the worker store, ddprun's or PyTorch's own, of any version from torch 1.13
 // on. When it connects it finds out which dialect the server speaks (greeting.h). Every call has a
-// time limit. agent/pmi/async_client.h is the same for coroutines.
+// time limit.
 //
 // Thread: one at a time for a client; several clients may exist side by side.
 //

@@ -18,7 +18,7 @@ namespace ddprun::store {
 // "host:port"; an IPv6 address stands in brackets.
 std::string address_text(const std::string& host, std::uint16_t port);
 
-// How both clients connect: the pause after the first attempt and the longest pause, and how long
+// How a client connects: the pause after the first attempt and the longest pause, and how long
 // an answer to the greeting may take where only silence or the end of the connection shows that the
 // dialect is another.
 inline constexpr Timeout kFirstRetry{20};

@@ -1,8 +1,7 @@
-// The calls of the store by name, for both clients. Each function makes the request and knows how
+// The calls of the store by name. Each function makes the request and knows how
 // to read the answer.
 //
 //   Result<std::string> value = client.run(tasks::get("k"), 5s);
-//   Result<std::string> value = co_await async_client.run(tasks::get("k"), 5s);
 //
 // Pure. Keys are those that PyTorch's users see: "k" travels as "/k", so that Python and C++
 // workers meet under the same key.

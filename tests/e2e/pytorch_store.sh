@@ -9,8 +9,13 @@ tests=$(dirname "$bin")/tests
 # Debian's torch has the older back end only.
 back_ends=(uv poll)
 [[ ${1:-debian} == debian ]] && back_ends=(poll)
-serve ours "$tests/store_serve"
-for back_end in "${back_ends[@]}"; do serve "$back_end" "$python" "$e2e/pytorch_store.py" serve "$back_end"; done
+# Servers of each kind: what is put behind their names.
+serve_all() {
+    local back_end
+    serve "ours$1" "$tests/store_serve"
+    for back_end in "${back_ends[@]}"; do serve "$back_end$1" "$python" "$e2e/pytorch_store.py" serve "$back_end"; done
+}
+serve_all ""
 
 # Calls all methods with PyTorch's client; answers in $work/NAME.out: name of the server.
 ask() {
@@ -43,10 +48,11 @@ timeout 200 "$python" "$e2e/pytorch_store.py" 127.0.0.1 "${server_port[ours]}" -
 say "ddprun's client gets the same from PyTorch's servers and from ddprun's"
 # What torch 1.13 does not have.
 without=(); [[ ${1:-debian} == debian ]] && without=(append multi cancel queue list_keys barrier)
+serve_all _empty # the others have keys of the stories before
 for name in "${back_ends[@]}" ours; do
     missing=("${without[@]}")
     [[ $name == poll ]] && missing+=(queue)
     [[ $name == ours ]] && missing=()
-    timeout 60 "$tests/store_calls" 127.0.0.1 "${server_port[$name]}" "${missing[@]}" >"$work/calls_$name.out" 2>&1 ||
+    timeout 60 "$tests/store_calls" 127.0.0.1 "${server_port[${name}_empty]}" "${missing[@]}" >"$work/calls_$name.out" 2>&1 ||
         fail "our client at the server $name"
 done

@@ -1,5 +1,5 @@
-// Every call of both clients against any store, for tests/e2e/pytorch_store.sh, which starts
-// PyTorch's servers:
+// Every call of our client against any store, for tests/e2e/pytorch_store.sh, which starts the
+// servers of PyTorch:
 //
 //   store_calls HOST PORT [WHAT…]   WHAT the server lacks: append, multi, queue, list_keys,
 //                                   barrier. These calls must fail with the right error then.
@@ -7,15 +7,11 @@
 //
 // Prints each call with its answer. Exits with 1 after the first wrong one.
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/use_future.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <set>
 
-#include "agent/pmi/async_client.h"
 #include "store/client/client.h"
 
 namespace {
@@ -26,9 +22,6 @@ using namespace std::chrono_literals;
 
 // The words WHAT.
 std::set<std::string> absent;
-// In front of all keys, so that the second client finds no key of the first one.
-std::string space;
-
 // An answer as a line of output; of a large value only the size.
 template <class T>
 std::string text(const T& value) {
@@ -80,13 +73,10 @@ void expect_refusal(const std::string& what, const Result<T>& result) {
     std::exit(1);
 }
 
-std::string key(const std::string& name) { return space + name; }
-
-// Both clients behind the same run(), so that each script below exists once. 20 s is far above what
-// an answer takes.
-class Blocking {
+// With 20 s for an answer, far above what it takes.
+class Client {
   public:
-    Blocking(const std::string& host, std::uint16_t port)
+    Client(const std::string& host, std::uint16_t port)
         : client_(StoreClient::connect(host, port, 20s).value()) {}
     template <class T>
     Result<T> run(TypedTask<T> task, Timeout timeout = 20s) {
@@ -97,139 +87,90 @@ class Blocking {
     StoreClient client_;
 };
 
-class Awaitable {
-  public:
-    Awaitable(const std::string& host, std::uint16_t port)
-        : client_(io_.get_executor(), host, port) {
-        complete(client_.connect(20s)).value();
-    }
-    template <class T>
-    Result<T> run(TypedTask<T> task, Timeout timeout = 20s) {
-        return complete(client_.run(std::move(task), timeout));
-    }
-
-  private:
-    // Runs one coroutine to its end, as if the call blocked.
-    template <class T>
-    Result<T> complete(boost::asio::awaitable<Result<T>> call) {
-        std::optional<Result<T>> result;
-        boost::asio::co_spawn(io_, std::move(call), [&](std::exception_ptr problem, Result<T> got) {
-            if (problem) std::rethrow_exception(problem);
-            result = std::move(got);
-        });
-        io_.restart();
-        io_.run();
-        return *result;
-    }
-
-    boost::asio::io_context io_;
-    AsyncStoreClient client_;
-};
-
 // The calls that every server since 1.13 has.
-template <class Client>
 void plain_calls(Client& client) {
-    expect("set", client.run(tasks::set(key("k"), "v")), "done");
-    expect("get", client.run(tasks::get(key("k"))), "\"v\"");
-    expect("set empty", client.run(tasks::set(key("empty"), "")), "done");
-    expect("get empty", client.run(tasks::get(key("empty"))), "\"\"");
-    expect("set large", client.run(tasks::set(key("large"), std::string(5 << 20, 'x'))), "done");
-    expect("get large", client.run(tasks::get(key("large"))), "5242880 bytes");
-    expect("add", client.run(tasks::add(key("n"), 21)), "21");
-    expect("add again", client.run(tasks::add(key("n"), -24)), "-3");
-    expect("get counter", client.run(tasks::get(key("n"))), "\"-3\"");
-    expect("compare_set", client.run(tasks::compare_set(key("c"), "a", "b")), "\"a\"");
-    expect("compare_set", client.run(tasks::compare_set(key("c"), "", "b")), "\"b\"");
-    expect("compare_set", client.run(tasks::compare_set(key("c"), "a", "c")), "\"b\"");
-    expect("check", client.run(tasks::check({key("k"), key("n")})), "1");
-    expect("check missing", client.run(tasks::check({key("k"), key("z")})), "0");
-    expect("wait", client.run(tasks::wait({key("k"), key("n")})), "done");
-    expect("delete_key", client.run(tasks::delete_key(key("empty"))), "1");
-    expect("delete_key again", client.run(tasks::delete_key(key("empty"))), "0");
+    expect("set", client.run(tasks::set("k", "v")), "done");
+    expect("get", client.run(tasks::get("k")), "\"v\"");
+    expect("set empty", client.run(tasks::set("empty", "")), "done");
+    expect("get empty", client.run(tasks::get("empty")), "\"\"");
+    expect("set large", client.run(tasks::set("large", std::string(5 << 20, 'x'))), "done");
+    expect("get large", client.run(tasks::get("large")), "5242880 bytes");
+    expect("add", client.run(tasks::add("n", 21)), "21");
+    expect("add again", client.run(tasks::add("n", -24)), "-3");
+    expect("get counter", client.run(tasks::get("n")), "\"-3\"");
+    expect("compare_set", client.run(tasks::compare_set("c", "a", "b")), "\"a\"");
+    expect("compare_set", client.run(tasks::compare_set("c", "", "b")), "\"b\"");
+    expect("compare_set", client.run(tasks::compare_set("c", "a", "c")), "\"b\"");
+    expect("check", client.run(tasks::check({"k", "n"})), "1");
+    expect("check missing", client.run(tasks::check({"k", "z"})), "0");
+    expect("wait", client.run(tasks::wait({"k", "n"})), "done");
+    expect("delete_key", client.run(tasks::delete_key("empty")), "1");
+    expect("delete_key again", client.run(tasks::delete_key("empty")), "0");
     // The number includes the keys of others, such as PyTorch's count of workers. So only its
     // growth is known.
     const Result<std::int64_t> keys = client.run(tasks::num_keys());
-    expect("set one more", client.run(tasks::set(key("more"), "")), "done");
+    expect("set one more", client.run(tasks::set("more", "")), "done");
     expect("num_keys", client.run(tasks::num_keys()), std::to_string(keys.value() + 1));
 }
 
 // A wait that ends by time leaves the client usable, whether the server can take it back or not.
-template <class Client>
 void waits(Client& client, Client& other) {
-    expect("get in vain", client.run(tasks::get(key("never")), 100ms), "timed_out");
-    expect("get then", client.run(tasks::get(key("k"))), "\"v\"");
-    expect("wait in vain", client.run(tasks::wait({key("k"), key("never")}), 100ms), "timed_out");
-    expect("add then", client.run(tasks::add(key("n"), 1)), "-2");
-    expect("the other's set", other.run(tasks::set(key("never"), "now")), "done");
-    expect("get at last", client.run(tasks::get(key("never"))), "\"now\"");
+    expect("get in vain", client.run(tasks::get("never"), 100ms), "timed_out");
+    expect("get then", client.run(tasks::get("k")), "\"v\"");
+    expect("wait in vain", client.run(tasks::wait({"k", "never"}), 100ms), "timed_out");
+    expect("add then", client.run(tasks::add("n", 1)), "-2");
+    expect("the other's set", other.run(tasks::set("never", "now")), "done");
+    expect("get at last", client.run(tasks::get("never")), "\"now\"");
 }
 
 // The calls since 2.1.
-template <class Client>
 void newer_calls(Client& client) {
     if (absent.count("append")) {
-        expect_refusal("append", client.run(tasks::append(key("log"), "a")));
+        expect_refusal("append", client.run(tasks::append("log", "a")));
     } else {
-        expect("append", client.run(tasks::append(key("log"), "a")), "done");
-        expect("append", client.run(tasks::append(key("log"), "bc")), "done");
-        expect("get log", client.run(tasks::get(key("log"))), "\"abc\"");
+        expect("append", client.run(tasks::append("log", "a")), "done");
+        expect("append", client.run(tasks::append("log", "bc")), "done");
+        expect("get log", client.run(tasks::get("log")), "\"abc\"");
     }
     if (absent.count("multi")) {
-        expect_refusal("multi_set", client.run(tasks::multi_set({{key("m1"), "1"}})));
-        expect_refusal("multi_get", client.run(tasks::multi_get({key("k")})));
+        expect_refusal("multi_set", client.run(tasks::multi_set({{"m1", "1"}})));
+        expect_refusal("multi_get", client.run(tasks::multi_get({"k"})));
     } else {
-        expect("multi_set", client.run(tasks::multi_set({{key("m1"), "1"}, {key("m2"), ""}})),
-               "done");
-        expect("multi_get", client.run(tasks::multi_get({key("m2"), key("m1")})), "\"\" \"1\" ");
+        expect("multi_set", client.run(tasks::multi_set({{"m1", "1"}, {"m2", ""}})), "done");
+        expect("multi_get", client.run(tasks::multi_get({"m2", "m1"})), "\"\" \"1\" ");
         expect("multi_get none", client.run(tasks::multi_get({})), "");
-        expect("multi_get in vain", client.run(tasks::multi_get({key("m1"), key("z")}), 100ms),
-               "timed_out");
+        expect("multi_get in vain", client.run(tasks::multi_get({"m1", "z"}), 100ms), "timed_out");
     }
 }
 
 // The calls that came with 2.8 and later. A server without queues closes the connection, so
 // queue_len gets a client of its own there.
-template <class Client>
 void newest_calls(Client& client, Client& spoiled) {
     if (absent.count("queue")) {
-        expect_refusal("queue_len", spoiled.run(tasks::queue_len(key("q"))));
+        expect_refusal("queue_len", spoiled.run(tasks::queue_len("q")));
     } else {
-        expect("queue_push", client.run(tasks::queue_push(key("q"), "e1")), "done");
-        expect("queue_push", client.run(tasks::queue_push(key("q"), "e2")), "done");
-        expect("queue_len", client.run(tasks::queue_len(key("q"))), "2");
-        expect("queue_pop", client.run(tasks::queue_pop(key("q"))), "\"e1\"");
-        expect("try_queue_pop", client.run(tasks::try_queue_pop(key("q"))), "\"e2\"");
-        expect("try_queue_pop", client.run(tasks::try_queue_pop(key("q"))), "none");
-        expect("queue_pop in vain", client.run(tasks::queue_pop(key("q")), 100ms), "timed_out");
+        expect("queue_push", client.run(tasks::queue_push("q", "e1")), "done");
+        expect("queue_push", client.run(tasks::queue_push("q", "e2")), "done");
+        expect("queue_len", client.run(tasks::queue_len("q")), "2");
+        expect("queue_pop", client.run(tasks::queue_pop("q")), "\"e1\"");
+        expect("try_queue_pop", client.run(tasks::try_queue_pop("q")), "\"e2\"");
+        expect("try_queue_pop", client.run(tasks::try_queue_pop("q")), "none");
+        expect("queue_pop in vain", client.run(tasks::queue_pop("q"), 100ms), "timed_out");
     }
     if (absent.count("list_keys")) {
         expect_refusal("list_keys", client.run(tasks::list_keys()));
     } else {
         const auto keys = client.run(tasks::list_keys()).value();
-        const bool there = std::find(keys.begin(), keys.end(), key("k")) != keys.end();
+        const bool there = std::find(keys.begin(), keys.end(), "k") != keys.end();
         expect("list_keys", Result<bool>(there), "1");
     }
     if (absent.count("barrier")) {
-        expect_refusal("barrier", client.run(tasks::barrier(key("b"), 2)));
+        expect_refusal("barrier", client.run(tasks::barrier("b", 2)));
     } else {
-        expect("barrier in vain", client.run(tasks::barrier(key("b"), 2), 100ms), "timed_out");
+        expect("barrier in vain", client.run(tasks::barrier("b", 2), 100ms), "timed_out");
         // The client that gave up stays counted, so it arrives as the second of two.
-        expect("barrier", client.run(tasks::barrier(key("b"), 2)), "done");
+        expect("barrier", client.run(tasks::barrier("b", 2)), "done");
     }
-}
-
-// All calls with one kind of client.
-template <class Client>
-void call_all(const std::string& name, const std::string& host, std::uint16_t port) {
-    space = name + "/";
-    std::cout << "--- " << name << std::endl;
-    Client client(host, port);
-    Client other(host, port);
-    Client spoiled(host, port);
-    plain_calls(client);
-    waits(client, other);
-    newer_calls(client);
-    newest_calls(client, spoiled);
 }
 
 }  // namespace
@@ -238,6 +179,9 @@ int main(int argc, char** argv) {
     if (argc < 3) return std::cerr << "store_calls HOST PORT [WHAT…]\n", 2;
     absent.insert(argv + 3, argv + argc);
     const auto port = static_cast<std::uint16_t>(std::atoi(argv[2]));
-    call_all<Blocking>("blocking", argv[1], port);
-    call_all<Awaitable>("awaitable", argv[1], port);
+    Client client(argv[1], port), other(argv[1], port), spoiled(argv[1], port);
+    plain_calls(client);
+    waits(client, other);
+    newer_calls(client);
+    newest_calls(client, spoiled);
 }
