@@ -272,7 +272,9 @@ asio::awaitable<void> OperatorConnection::State::ask(Call& call, tcp::socket to,
     call.link = std::make_shared<Link>(
         std::move(to), kLeaderFrameLimit,
         Link::Handlers{[&call](std::string_view body) { call.handshake->take(body); },
-                       [this, &call](const Error& why) { settle(call, why.sentence()); }});
+                       [this, &call](const Error& why) {
+                           if (!call.handshake->ended()) settle(call, why.sentence());
+                       }});
     call.handshake = std::make_unique<NodeHandshake>(
         secrets, call.link, target.opening, true,
         NodeHandshake::Handlers{[this, &call](std::string_view body) { answered(call, body); },

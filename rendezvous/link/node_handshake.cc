@@ -174,6 +174,13 @@ void NodeHandshake::start() {
     s.link->send(encode_opening(s.opening, s.transcript.node_nonce));
 }
 
+bool NodeHandshake::ended() {
+    const auto state = state_;  // a handler may destroy this object
+    if (state->phase != State::Phase::deciding || state->refusal.empty()) return false;
+    state->fail_as_refused();
+    return true;
+}
+
 void NodeHandshake::take(std::string_view body) {
     const auto state = state_;  // a handler may destroy this object
     state->take(body);

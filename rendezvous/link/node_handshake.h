@@ -46,6 +46,9 @@ class NodeHandshake {
     void start();  // sends the opening
     // A frame has come.
     void take(std::string_view body);
+    // The link has ended. A leader that refuses ends it at once, and may do so before it is known
+    // whether its refusal counts: on_failed gets it then. False: there is none.
+    bool ended();
 
   private:
     struct State;

@@ -139,5 +139,29 @@ TEST(NodeHandshake, IsNotSentAwayByWhoHasProvedNothing) {
     }
 }
 
+// A leader that refuses ends the link at once. Whether its refusal counts is looked up meanwhile.
+TEST(NodeHandshake, ARefusalIsToldThoughTheLinkHasEnded) {
+    asio::io_context loop;
+    tcp::acceptor leader = listener(loop);
+    tcp::socket socket(loop);
+    socket.connect(leader.local_endpoint());
+    FileThread files(loop);
+    Secrets secrets(loop, files, {});
+    std::vector<Error> failed;
+    const auto link = std::make_shared<Link>(std::move(socket), kLeaderFrameLimit,
+                                             Link::Handlers{[](auto) {}, [](const Error&) {}});
+    NodeHandshake handshake(secrets, link, Hello{"8812", {"gpu01", Incarnation{7}}, "0.1.0", 0},
+                            true, {[](auto) {}, [&](const Error& why) { failed.push_back(why); }});
+    handshake.start();
+    EXPECT_FALSE(handshake.ended()) << "nothing has been said";
+    handshake.take(encode(ToNode(Refused{"this job has no secret"})));
+    EXPECT_TRUE(failed.empty());
+    EXPECT_TRUE(handshake.ended());
+    ASSERT_EQ(failed.size(), 1U);
+    EXPECT_EQ(failed[0].code(), ErrorCode::refused);
+    EXPECT_THAT(failed[0].sentence(), HasSubstr("this job has no secret"));
+    EXPECT_FALSE(handshake.ended()) << "it has been told";
+}
+
 }  // namespace
 }  // namespace ddprun::rendezvous
