@@ -23,14 +23,19 @@ const char* name_of(Note::Level level) {
     return "error";
 }
 
+// Only what an operator should act on is marked.
+std::string mark_of(Note::Level level) {
+    return level >= Note::Level::warn ? name_of(level) + std::string(": ") : "";
+}
+
 }  // namespace
 
 std::string log_line(const LogStyle& style, Duration since_1970, const Note& note,
                      const std::string& report) {
     const std::string time = style.times || style.json ? utc_text(since_1970) : "";
     if (!style.json)
-        return (time.empty() ? "" : time + " ") + style.name + ": " + printable(note.sentence) +
-               "\n";
+        return (time.empty() ? "" : time + " ") + style.name + ": " + mark_of(note.level) +
+               printable(note.sentence) + "\n";
     nlohmann::ordered_json line = {{"time", time},
                                    {"level", name_of(note.level)},
                                    {"node", style.node},

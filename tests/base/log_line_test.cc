@@ -16,10 +16,12 @@ const Note kNote{Note::Level::warn, "node n2 is \"gone\"\x1b[2J"};
 // Text from outside must not rule the terminal.
 TEST(LogLine, IsASentenceForPeople) {
     EXPECT_EQ(log_line({.name = "ddprun n1", .node = "n1"}, Duration{0}, kNote),
-              "ddprun n1: node n2 is \"gone\"\\x1b[2J\n");
+              "ddprun n1: warning: node n2 is \"gone\"\\x1b[2J\n");
     EXPECT_EQ(log_line({.name = "ddprun", .node = "n1", .times = true},
                        std::chrono::milliseconds(1'250), {Note::Level::info, "up"}),
               "1970-01-01T00:00:01.250Z ddprun: up\n");
+    EXPECT_EQ(log_line({.name = "ddprun", .node = "n1"}, Duration{0}, {Note::Level::error, "no"}),
+              "ddprun: error: no\n");
 }
 
 // A collector of logs reads one object a line, whatever is in the sentence.

@@ -87,7 +87,7 @@ for option in "" "--log-dir=$work/logs"; do
     count_is "sleep 326" 2 || fail "nothing is left, so this story proves nothing"
     run 20 --standalone sleep 1
     expect_code 0
-    expect_in "$work/run.err" '^ddprun: process [0-9]+ \(sleep\) and 1 more, left by a ddprun that was killed together with its keeper, were killed$'
+    expect_in "$work/run.err" '^ddprun: warning: process [0-9]+ \(sleep\) and 1 more, left by a ddprun that was killed together with its keeper, were killed$'
     wait_until 5 count_is "sleep 326" 0 || fail "orphans live"
     count_is "sleep 336" 1 || fail "the process of another job was killed"
     marked | xargs -r kill -KILL # nothing else is left

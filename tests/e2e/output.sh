@@ -71,7 +71,7 @@ say "filtered files, and a template for the prefix"
 run 30 --standalone --nproc-per-node=2 -q --role=actor --log-dir="$work/logs3" --tee=3 --log-line-prefix-template='<${role_name} ${rank}/${local_rank} ${other}> ' \
     --duplicate-stdout-filters='of 1,a,,b' bash -c "$worker; echo 'a,b'; echo 'a b'"
 expect_code 0
-is "$work/run.err" $'ddprun: --log-line-prefix-template: unknown and left as written: other; use role_name, local_rank, rank or hostname
+is "$work/run.err" $'ddprun: warning: --log-line-prefix-template: unknown and left as written: other; use role_name, local_rank, rank or hostname
 <actor 0/0 ${other}> err of 0\n<actor 1/1 ${other}> err of 1'
 is "$(only "$work/logs3" attempt_0/filtered_stdout.log)" $'<actor 0/0 ${other}> a,b\n<actor 1/1 ${other}> a,b\n<actor 1/1 ${other}> out of 1'
 [[ ! -e $(dirname "$(only "$work/logs3" attempt_0/filtered_stdout.log)")/filtered_stderr.log ]] || fail "a file that nobody asked for"
@@ -301,7 +301,7 @@ expect_code 0
 exec 6>&-
 wait "$reader" || fail "the reader's end did not come"
 # Every line was either printed or counted as dropped.
-lost=$(sed -n 's/^ddprun: \([0-9]*\) lines for stdout dropped (the oldest), because it was too slow.*/\1/p' "$work/job.err")
+lost=$(sed -n 's/^ddprun: warning: \([0-9]*\) lines for stdout dropped (the oldest), because it was too slow.*/\1/p' "$work/job.err")
 ((lost > 30000 && lost + $(wc -l <"$work/read") == 100000)) || fail "$lost lines dropped, $(wc -l <"$work/read") came"
 ! grep -qvxE '[0-9]{8} x{990}' "$work/read" || fail "a line is torn"
 sed 's/ .*//' "$work/read" | sort -c || fail "out of order"
@@ -312,7 +312,7 @@ say "a log folder that cannot be used: one line, and the output goes to the cons
 touch "$work/plain"
 run 30 --standalone --nproc-per-node=2 --log-dir="$work/plain" --redirects=3 bash -c "$worker; [[ -d \${TORCHELASTIC_ERROR_FILE%/*} ]]"
 expect_code 0
-expect_in "$work/run.err" "^ddprun: folder $work/plain \(--log-dir\): Not a directory; output without a file goes to the console\$"
+expect_in "$work/run.err" "^ddprun: warning: folder $work/plain \(--log-dir\): Not a directory; output without a file goes to the console\$"
 (($(grep -c "log-dir" "$work/run.err") == 1)) || fail "not one line"
 is "$work/run.out" $'[default0]:out of 0\n[default1]:out of 1'
 expect_nothing_left

@@ -172,7 +172,7 @@ lab 60 srun -N2 --ntasks-per-node=1 bash -c '((SLURM_PROCID == 0)) || exec "$0" 
 expect_code 69
 both="node n2 runs ddprun 9${version:1}; the rendezvous on n1 runs ddprun $version; use the same version"
 (($(grep -c "refused a node: $both" "$work/run.err") == 1)) || fail "not one line"
-expect_in "$work/run.err" "^ddprun n2: the rendezvous refused this node: $both"
+expect_in "$work/run.err" "^ddprun n2: (error: )?the rendezvous refused this node: $both"
 
 say "--kill-on-bad-exit does not cut --on-failure short: all nodes leave together, when it has ended"
 printf '#!/bin/sh\nsleep 1; echo done >"%s/told"\n' "$work" >"$work/slow"

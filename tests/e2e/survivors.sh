@@ -22,7 +22,7 @@ survives() {
         bash -c "$leaves" "$work/leave" >"$work/run.out" 2>"$work/run.err" </dev/null || code=$?
     in_time 20 "$begin" || fail "it took $((SECONDS - begin)) s"
     expect_code 0
-    (($(grep -cE "^ddprun: $pattern" "$work/run.err") == times)) || fail "not $times lines with \"$pattern\""
+    (($(grep -cE "^ddprun: (warning: )?$pattern" "$work/run.err") == times)) || fail "not $times lines with \"$pattern\""
     expect_not_in "$work/run.err" 'hangs|unusable|still alive'
 }
 end_survivors() {
@@ -36,14 +36,14 @@ hidden='something that the workers have started runs on: /proc does not show it'
 
 say "there is no /proc: process groups are killed, and what has left its group runs on"
 survives "$hidden" 1 '(setsid sleep 341 &) ; sleep 342 &' unshare --mount bash -c 'mount -t tmpfs none /proc; exec "$@"' no-proc
-expect_in "$work/run.err" '^ddprun: /proc is missing here or shows another PID namespace'
+expect_in "$work/run.err" '^ddprun: warning: /proc is missing here or shows another PID namespace'
 ! pgrep --full '^sleep 342$' || fail "a process of a worker's own group is left"
 end_survivors 341
 
 say "the PID namespace is a new one, but /proc is that of the host: no number of it is used"
 # The first process of the namespace is ddprun, so its end is the end of all others.
 survives "$hidden" 1 '(setsid sleep 343 &)' unshare --pid --fork
-expect_in "$work/run.err" '^ddprun: /proc is missing here or shows another PID namespace'
+expect_in "$work/run.err" '^ddprun: warning: /proc is missing here or shows another PID namespace'
 rm -f "$TMPDIR"/left.*
 expect_nothing_left
 
@@ -103,7 +103,7 @@ as_user() {
 }
 say "nor is what a worker that succeeds leaves in its own session"
 as_user 0 '$0 sleep 347'
-expect_in "$work/run.err" '^ddprun: process [0-9]+ \(sleep\) of user 0, which a worker has started, may not be killed'
+expect_in "$work/run.err" '^ddprun: warning: process [0-9]+ \(sleep\) of user 0, which a worker has started, may not be killed'
 expect_not_in "$work/run.err" 'left running'
 end_survivors 347
 
