@@ -3,7 +3,7 @@
 # GPUs (one is enough), a step on several streams and in a CUDA graph, the examples' networks against themselves on the
 # CPU, `train` on them, with a crash and a resume that end with the same bits. Then figures: the speed of the GPT with
 # 124 M parameters and of its twin in PyTorch, what the library costs at world 1, the host's time for a bucket, the
-# speed of a snapshot's copy beside kernels. Prints the GPU's name with each result.
+# speed of a snapshot's copy beside kernels. NCCL's RAS is asked, too. Prints the GPU's name with each result.
 #
 # With two GPUs or more also: groups in rows and columns, a replica that drifts, a rank that is killed in a collective,
 # a resume with half of the ranks and with all again, and the speed of all-reduces. Where compute-sanitizer is
@@ -25,7 +25,7 @@ echo "$count x $name, driver $(nvidia-smi --query-gpu=driver_version --format=cs
 if [[ ! -x $build/bin/gpt || -f $build/build.ninja ]]; then
     [[ -f $build/build.ninja ]] || cmake --preset release -B "$build" -DDDPRUN_TESTS=ON -DDDPRUN_CUDA=ON
     cmake --build "$build" --target ddprun train gpt trainer_nccl_test trainer_nccl_graph_test trainer_mlp_cuda_test \
-        trainer_gpt_cuda_test gpu_step
+        trainer_gpt_cuda_test gpu_step diagnosis_nccl_test
 fi
 
 DDPRUN_GPUS=$count "$build/tests/trainer_nccl_test"
@@ -53,6 +53,29 @@ calm=$(job calm)
 crashed=$(job crashed --crash-at-step 130)
 [[ -n $calm && $calm == "$crashed" ]] || { echo "$name: resumed with other bits: $calm, $crashed"; exit 1; }
 echo "$name: train, a crash and a resume: $calm, bit-equal"
+
+# NCCL's RAS is asked while a job trains, for text and for JSON, which answers text before 2.28.7. What it has answered
+# stays in BUILD_FOLDER/nccl_ras, and must be read.
+answers=$build/nccl_ras
+mkdir -p "$answers"
+NCCL_RAS_ADDR=127.0.0.1:18928 "$build/bin/ddprun" --standalone --nproc-per-node="$count" "$build/bin/train" \
+    --backend nccl --steps 100000000 >"$work/ras.log" 2>&1 &
+asked=$!
+ask_ras() { # lines before the answer, file, question
+    {
+        cat <<<"CLIENT PROTOCOL 2"$'\n'"$3VERBOSE STATUS" >&3 # in one piece
+        timeout 20 cat <&3 | tail -n +"$(($1 + 1))" >"$2"
+    } 3<>/dev/tcp/127.0.0.1/18928
+}
+for ((i = 0; i < 300; ++i)); do
+    ask_ras 1 "$answers/answer.txt" "" 2>/dev/null && break
+    sleep 0.1
+done
+ask_ras 2 "$answers/answer.json" $'SET FORMAT json\n' || { cat "$work/ras.log"; exit 1; }
+kill "$asked"
+wait "$asked" || true
+DDPRUN_RAS_ANSWERS=$answers "$build/tests/diagnosis_nccl_test" --gtest_filter='*RecordedAnswers*'
+echo "$name: NCCL's RAS: $(head -n 1 "$answers/answer.txt"): both of its answers are read"
 
 if ((count > 1)); then
     # Half of the ranks go on from a snapshot of all, and all from a snapshot of the half. A mean loss says that it goes

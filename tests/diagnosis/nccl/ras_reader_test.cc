@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -88,6 +90,20 @@ TEST(RasReader, JsonHasAllRanks) {
                   {{Wrong::failed, second, "Remote process error"}, {Wrong::silent, {2, "", 0}}}}));
     EXPECT_TRUE(answer.communicators[1].ends);
     EXPECT_THAT(answer.communicators[1].faults, IsEmpty());
+}
+
+// Those that tests/gpu.sh has got from NCCL itself.
+TEST(RasReader, RecordedAnswersAreRead) {
+    const char* folder = std::getenv("DDPRUN_RAS_ANSWERS");
+    if (!folder) GTEST_SKIP() << "DDPRUN_RAS_ANSWERS is not set";
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+        std::stringstream text;
+        text << std::ifstream(entry.path()).rdbuf();
+        const auto answer = read_ras_answer(text.str());
+        ASSERT_TRUE(answer) << entry.path();
+        EXPECT_FALSE(answer->version.empty()) << entry.path();
+        EXPECT_GE(answer->processes, 1) << entry.path();
+    }
 }
 
 // A half answer must not look like one without faults.
