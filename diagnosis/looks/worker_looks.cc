@@ -194,6 +194,8 @@ void WorkerLooks::look(int index, std::int64_t pid, std::function<void(Lines)> d
                            const WorkerSet* set = calls_.workers();
                            if (!call.empty() && set && set->ranks_by_pid().contains(pid))
                                lines.insert(lines.begin(), "in " + call);
+                           if (const std::string nccl = still_.nccl_sentence(); !nccl.empty())
+                               lines.push_back("NCCL: " + nccl);
                            done(std::move(lines));
                        });
 }

@@ -2,7 +2,7 @@
 # Who waits for whom with NCCL, as its RAS has it. A double of RAS (ras_double) answers in the words of NCCL's versions:
 # no GPU is needed. All jobs run at the same time, since each has to stand still for a while.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-need_built ddprun ../tests/ras_double
+need_built ddprun ddpctl ../tests/ras_double
 double=$(dirname "$DDPRUN_BIN")/tests/ras_double
 worker=$(dirname "${BASH_SOURCE[0]}")/nccl_worker.py
 
@@ -13,7 +13,9 @@ play() {
     fault=$fault start "$name" --standalone -v --nproc-per-node=3 --lease=2 --max-restarts=0 --log-dir="$work/$name/logs" \
         "$@" python3 "$worker" "$double" "$work/$name" "$version" "$mode"
 }
-play json behind 2.29 ""
+(umask 077; head -c 32 /dev/urandom | base64 >"$work/secret")
+asked=(--ledger="directory:$work/ledger" --secret-file="$work/secret")
+play json behind 2.29 "" --rdzv-id="$mark" "${asked[@]}"
 play text behind 2.24 ""
 play stopped stopped 2.27 ""
 play even none 2.29 ""
@@ -34,6 +36,13 @@ wait_until 60 has "$work/stopped.err" "$waits, which is stopped by a signal .*; 
 say "what NCCL tells people is kept beside the workers' stacks"
 wait_until 20 compgen -G "$work/json/logs/*/attempt_0/nccl_ras.txt" >/dev/null || fail "not kept"
 expect_in "$(compgen -G "$work/json/logs/*/attempt_0/nccl_ras.txt")" 'Rank 1 has launched up to operation 40'
+
+say "ddpctl says it, too"
+ctl() { timeout 60 "$bin/ddpctl" "$@" "${asked[@]}" >"$work/ctl.out" 2>"$work/ctl.err" </dev/null || fail "ddpctl $1: $?"; }
+ctl why
+expect_in "$work/ctl.out" "$waits.*; as NCCL has it, rank 1 has launched 40 AllReduce operations, and 2 ranks 41"
+ctl stacks 0
+expect_in "$work/ctl.out" 'NCCL: rank 1 has launched 40 AllReduce operations, and 2 ranks 41'
 
 say "with --hang-timeout it is a verdict"
 join hung 60
