@@ -10,8 +10,8 @@ worker=$(dirname "${BASH_SOURCE[0]}")/nccl_worker.py
 play() {
     local name=$1 fault=$2 version=$3 mode=$4; shift 4
     mkdir "$work/$name"
-    fault=$fault start "$name" --standalone -v --nproc-per-node=3 --lease=2 --max-restarts=0 --log-dir="$work/$name/logs" \
-        "$@" python3 "$worker" "$double" "$work/$name" "$version" "$mode"
+    fault=$fault start "$name" --standalone -v --nproc-per-node=3 --lease=2 --max-restarts=0 \
+        --log-dir="$work/$name/logs" "$@" python3 "$worker" "$double" "$work/$name" "$version" "$mode"
 }
 (umask 077; head -c 32 /dev/urandom | base64 >"$work/secret")
 asked=(--ledger="directory:$work/ledger" --secret-file="$work/secret")
@@ -26,11 +26,13 @@ play hung behind 2.29 "" --hang-timeout=5
 waits='2 ranks have waited for [0-9.]+ s in a collective, in all_reduce .[^ ]+:[0-9]+., for rank 1 .local 1 on [^ ]+.'
 evaluates="$waits, which (sleeps|waits|reads) in evaluate .[^ ]+:[0-9]+."
 say "the line names the rank that is behind, where it is, and the numbers"
-wait_until 60 has "$work/json.err" "$evaluates; as NCCL has it, rank 1 has launched 40 AllReduce operations, and 2 ranks 41" ||
+numbers="as NCCL has it, rank 1 has launched 40 AllReduce operations, and 2 ranks 41"
+wait_until 60 has "$work/json.err" "$evaluates; $numbers" ||
     fail "json: no line"
 wait_until 60 has "$work/text.err" "$evaluates; as NCCL has it, rank 1 has launched 40 operations, and 2 ranks 41" ||
     fail "text: no line"
-wait_until 60 has "$work/stopped.err" "$waits, which is stopped by a signal .*; as NCCL has it, .*process [0-9]+ on 127.0.0.1.* does not answer" ||
+stopped="$waits, which is stopped by a signal .*; as NCCL has it, .*process [0-9]+ on 127.0.0.1.* does not answer"
+wait_until 60 has "$work/stopped.err" "$stopped" ||
     fail "stopped: no line"
 
 say "what NCCL tells people is kept beside the workers' stacks"
@@ -38,16 +40,18 @@ wait_until 20 compgen -G "$work/json/logs/*/attempt_0/nccl_ras.txt" >/dev/null |
 expect_in "$(compgen -G "$work/json/logs/*/attempt_0/nccl_ras.txt")" 'Rank 1 has launched up to operation 40'
 
 say "ddpctl says it, too"
-ctl() { timeout 60 "$bin/ddpctl" "$@" "${asked[@]}" >"$work/ctl.out" 2>"$work/ctl.err" </dev/null || fail "ddpctl $1: $?"; }
+ctl() {
+    timeout 60 "$bin/ddpctl" "$@" "${asked[@]}" >"$work/ctl.out" 2>"$work/ctl.err" </dev/null || fail "ddpctl $1: $?"
+}
 ctl why
-expect_in "$work/ctl.out" "$waits.*; as NCCL has it, rank 1 has launched 40 AllReduce operations, and 2 ranks 41"
+expect_in "$work/ctl.out" "$waits.*; $numbers"
 ctl stacks 0
 expect_in "$work/ctl.out" 'NCCL: rank 1 has launched 40 AllReduce operations, and 2 ranks 41'
 
 say "with --hang-timeout it is a verdict"
 join hung 60
 expect_code 124
-expect_in "$work/hung.err" "$waits.*; as NCCL has it, rank 1 has launched 40 AllReduce operations, and 2 ranks 41"
+expect_in "$work/hung.err" "$waits.*; $numbers"
 
 say "where no rank is behind, or NCCL cannot be understood, nothing is said; and nobody is stopped"
 for name in even half garbage; do expect_not_in "$work/$name.err" 'have waited|has waited|as NCCL has it'; done
@@ -55,7 +59,9 @@ for name in even half garbage; do expect_not_in "$work/$name.err" 'have waited|h
 say "each job has a port of its own, all its workers the same one"
 ports_of() { # name
     local file
-    for file in "$work/$1"/rank_?; do tr '\0' '\n' <"/proc/$(cut -d' ' -f1 "$file")/environ" | grep '^NCCL_RAS_ADDR='; done
+    for file in "$work/$1"/rank_?; do
+        tr '\0' '\n' <"/proc/$(cut -d' ' -f1 "$file")/environ" | grep '^NCCL_RAS_ADDR='
+    done
 }
 [[ $(ports_of json | sort -u) =~ ^NCCL_RAS_ADDR=127.0.0.1:[0-9]+$ ]] || fail "ports of a job: $(ports_of json)"
 [[ $(ports_of json | sort -u) != "$(ports_of text | sort -u)" ]] || fail "two jobs have the same port"
