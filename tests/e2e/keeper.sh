@@ -124,7 +124,7 @@ rounds=20
 [[ -z ${DDPRUN_LONG:-} ]] || rounds=200
 for ((i = 0; i < rounds; i++)); do
     code=0
-    DDPRUN_TEST_MARK=$mark timeout --signal=KILL "0.0$(printf '%02d' $((1 + RANDOM % 30)))" \
+    DDPRUN_TEST_MARK=$mark timeout --foreground --signal=KILL "0.0$(printf '%02d' $((1 + RANDOM % 30)))" \
         "$ddprun" --standalone sleep 331 >"$work/job.out" 2>"$work/job.err" </dev/null || code=$?
     expect_code 137
     expect_nothing_left
