@@ -190,7 +190,7 @@ expect_in "$work/scancel.err" 'job 8812 has lost its batch host, but ddprun cann
 
 say "an interpreter that stands still or hangs, for --check: it is what is wrong"
 for name in stopped python3 ${server:+unread}; do
-    join check-$name 60
+    join check-$name 120 # after its report the keeper waits for the process that does not end
     expect_code 69
     expect_in "$work/check-$name.out" 'workers  WRONG'
     expect_in "$work/check-$name.out" ': program .*(python3|unread): no answer within 20.0 s; it stands still, or the file'
