@@ -93,7 +93,7 @@ TEST(RasReader, JsonHasAllRanks) {
 }
 
 // Those that tests/gpu.sh has got from NCCL itself.
-TEST(RasReader, RecordedAnswersAreRead) {
+TEST(RasReader, RecordedAnswersOfNcclAreRead) {
     const char* folder = std::getenv("DDPRUN_RAS_ANSWERS");
     if (!folder) GTEST_SKIP() << "DDPRUN_RAS_ANSWERS is not set";
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
