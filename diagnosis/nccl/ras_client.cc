@@ -91,7 +91,8 @@ class Conversation {
             // So few bytes always fit.
             const bool sent = ::send(socket_.get(), question.data(), question.size(),
                                      MSG_NOSIGNAL) == static_cast<ssize_t>(question.size());
-            while (sent && text_.find('\n') == std::string::npos && read(by)) {
+            while (sent && text_.find('\n') == std::string::npos && text_.size() <= kLongestLine &&
+                   read(by)) {
             }
             if (text_.starts_with("SERVER PROTOCOL ")) return {};
             if (!text_.empty()) return error(ErrorCode::malformed, "does not answer as NCCL does");

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <poll.h>
 
+#include <atomic>
 #include <functional>
 #include <thread>
 
@@ -49,7 +50,7 @@ class RasClient : public testing::Test {
     // Each connection gets what `reply` makes of what was asked, in pieces.
     void serve(std::function<std::string(std::string)> reply, int connections = 1) {
         auto listening = std::make_shared<UniqueFd>(listen());
-        threads_.emplace_back([listening, reply, connections] {
+        threads_.emplace_back([this, listening, reply, connections] {
             for (int i = 0; i < connections; ++i) {
                 const UniqueFd socket(::accept(listening->get(), nullptr, nullptr));
                 char asked[1000];
@@ -62,6 +63,7 @@ class RasClient : public testing::Test {
                                std::min<std::size_t>(text.size() - sent, 7000), MSG_NOSIGNAL);
                     if (more <= 0) break;
                     sent += static_cast<std::size_t>(more);
+                    sent_ += static_cast<std::size_t>(more);
                 }
             }
         });
@@ -71,6 +73,7 @@ class RasClient : public testing::Test {
     }
 
     std::uint16_t port_ = 0;
+    std::atomic<std::size_t> sent_ = 0;
     std::vector<std::thread> threads_;
 };
 
@@ -140,6 +143,16 @@ TEST_F(RasClient, MoreThan16MiBAreNotRead) {
         return ras_replies({}, PlayedVersion::v2_27, lines) + std::string(18 << 20, ' ');
     });
     EXPECT_THAT(ask().error().sentence(), HasSubstr("more than 16 MiB"));
+}
+
+// What listens there may be any program of the user. The kernel's buffers hold some MiB.
+TEST_F(RasClient, AFloodWithoutALineIsNotRead) {
+    constexpr std::size_t kFlood = std::size_t{24} << 20;
+    serve([](const std::string&) { return std::string(kFlood, 'x'); });
+    EXPECT_THAT(ask().error().sentence(), HasSubstr("does not answer as NCCL does"));
+    for (std::thread& each : threads_) each.join();
+    threads_.clear();
+    EXPECT_LT(sent_, kFlood / 2);
 }
 
 TEST_F(RasClient, HalfAnAnswerIsNotRead) {
