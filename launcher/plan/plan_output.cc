@@ -149,9 +149,11 @@ void plan_output(Plan& plan, const Options& options, const HostFacts& host) {
     plan_prefix(plan, options, host);
     plan.console_overflow = options.console_overflow.value_or(plan.console_overflow);
     plan.pty = options.pty;
-    plan.workers.output.collapse = options.collapse && !host.called_as_torchrun &&
-                                   plan.workers.output.label == agent::Label::all &&
-                                   plan.workers.output.prefix_template.empty();
+    plan.workers.output.collapse =
+        options.collapse && !host.called_as_torchrun &&
+        std::ranges::count_if(plan.workers.output.ranks, &agent::RankOutput::shown) > 1 &&
+        plan.workers.output.label == agent::Label::all &&
+        plan.workers.output.prefix_template.empty();
     plan.verbosity = options.verbosity;
     plan.log_times = options.timestamps.value_or(!host.log_at_terminal);
     plan.log_json = options.log_json;

@@ -62,6 +62,9 @@ TEST(PlanOutput, OneLineForSeveralRanksOnlyWithLabelsOfDdprun) {
     EXPECT_TRUE(planned({}, 4).workers.output.collapse);
     EXPECT_FALSE(planned({"--collapse=off"}, 4).workers.output.collapse);
     EXPECT_FALSE(planned({"--no-label"}, 4).workers.output.collapse);
+    // Of one rank nothing is equal, and its lines would come later.
+    EXPECT_FALSE(planned({"--local-ranks-filter=2"}, 4).workers.output.collapse);
+    EXPECT_TRUE(planned({"--local-ranks-filter=0,2"}, 4).workers.output.collapse);
     EXPECT_FALSE(planned({"--log-line-prefix-template=x"}, 4).workers.output.collapse);
     EXPECT_FALSE(planned({"--label"}, 4, true).workers.output.collapse);
 }
