@@ -3,6 +3,7 @@
 #include "launcher/options/sbatch_text.h"
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
 #include "slurm/batch_templates.h"
@@ -90,9 +91,10 @@ std::string activation(const Environment& environment) {
 
 // As the module command has them: "a:b".
 std::string modules(const Environment& environment) {
-    std::string loaded = variable(environment, "LOADEDMODULES");
-    std::ranges::replace(loaded, ':', ' ');
-    return loaded.empty() ? "" : "module load " + loaded;
+    std::istringstream loaded(variable(environment, "LOADEDMODULES"));
+    std::string words;
+    for (std::string each; std::getline(loaded, each, ':');) words += " " + shell_word(each);
+    return words.empty() ? "" : "module load" + words;
 }
 
 // "train" of "train.py".

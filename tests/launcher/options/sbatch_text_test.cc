@@ -91,6 +91,8 @@ TEST(SbatchText, WhatIsActiveIsActivated) {
     EXPECT_THAT(text, HasSubstr("\nmodule load cuda/12.4 nccl/2.28\n"
                                 "source /opt/conda/bin/activate /opt/conda/envs/torch\n"));
     EXPECT_THAT(text, Not(HasSubstr("if [[")));
+    EXPECT_THAT(script({"--print-sbatch", "p"}, {{"LOADEDMODULES", "cuda:a;b"}}),
+                HasSubstr("\nmodule load cuda 'a;b'\n"));
     EXPECT_THAT(script({"--print-sbatch=container", "p"}, conda), Not(HasSubstr("activate")));
     EXPECT_THAT(script({"--print-sbatch=elastic", "p"}), HasSubstr("\nif [[ -f venv/bin/act"));
 }
