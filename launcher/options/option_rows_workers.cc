@@ -24,8 +24,10 @@ MaybeError set_warm(Options& options, const std::string& value) {
     return std::nullopt;
 }
 
-MaybeError set_framework_stop(Options& options, const std::string& value) {
-    options.framework_stop = value == "auto";
+// Of auto|off.
+template <auto kMember>
+MaybeError set_auto(Options& options, const std::string& value) {
+    options.*kMember = value == "auto";
     return std::nullopt;
 }
 
@@ -36,16 +38,6 @@ MaybeError set_log_format(Options& options, const std::string& value) {
 
 MaybeError set_console_overflow(Options& options, const std::string& value) {
     options.console_overflow = value == "drop" ? agent::Overflow::drop : agent::Overflow::block;
-    return std::nullopt;
-}
-
-MaybeError set_collapse(Options& options, const std::string& value) {
-    options.collapse = value == "auto";
-    return std::nullopt;
-}
-
-MaybeError set_pty(Options& options, const std::string& value) {
-    options.pty = value == "auto";
     return std::nullopt;
 }
 
@@ -143,7 +135,7 @@ constexpr OptionRow kOutput[] = {
      .help = "auto: at a terminal, a line that several ranks print within 200 ms is shown once, "
              "with all of its ranks in the label ([default0-3]:). Not by the name torchrun, with "
              "--pty=off, --no-label or a template, and never in files. off: each line is shown",
-     .set = set_collapse},
+     .set = set_auto<&Options::collapse>},
     {.name = "pty",
      .placeholder = "auto|off",
      .choices = "auto off",
@@ -152,7 +144,7 @@ constexpr OptionRow kOutput[] = {
      .help = "auto: where ddprun's stdout or stderr is a terminal, that of the workers is one, too "
              "(colours, progress bars), as wide as it is beside the label. Streams that also go to "
              "files stay pipes. off: all are pipes",
-     .set = set_pty},
+     .set = set_auto<&Options::pty>},
     {.name = "verbose",
      .letter = 'v',
      .kind = OptionKind::flag,
@@ -231,7 +223,7 @@ constexpr OptionRow kWorker[] = {
              "ranks write a checkpoint after the same step and end, and run no line after fit() or "
              "train(). They also report progress and obey ddpctl snapshot. Versions that were not "
              "tried are left alone",
-     .set = set_framework_stop},
+     .set = set_auto<&Options::framework_stop>},
     {.name = "role",
      .placeholder = "NAME",
      .torchrun = true,
