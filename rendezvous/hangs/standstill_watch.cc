@@ -58,16 +58,18 @@ std::optional<std::string> StandstillWatch::judged(Time now,
     const bool told = std::exchange(told_, Duration{}) != Duration{};
     const Over last = over_.value_or(Over{});
     // The short ones of each step teach nothing.
-    if (told || before->lasted > std::max(longest_, last.lasted))
+    if (told || last.told || before->lasted > std::max(longest_, last.lasted))
         over_ = Over{now, std::max(before->lasted, last.lasted), told || last.told};
     return settle(now);
 }
 
 std::optional<std::string> StandstillWatch::settle(Time now) {
     if (!over_ || now < over_->at + kGoesOn) return std::nullopt;
+    longest_ = std::max(longest_, over_->lasted);
+    // They moved for a moment only: the line is to be taken back later.
+    if (over_->told && found_ && found_->lasted >= kGoesOn) return std::nullopt;
     const Over over = *std::exchange(over_, std::nullopt);
-    longest_ = std::max(longest_, over.lasted);
-    if (!over.told || (found_ && found_->lasted >= kGoesOn)) return std::nullopt;
+    if (!over.told) return std::nullopt;
     return "the job goes on; all its ranks had stood still for " + to_text(over.lasted);
 }
 

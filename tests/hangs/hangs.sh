@@ -165,9 +165,8 @@ mkdir "$work/own"
 echo 'import os; open(os.environ["OWN"] + os.environ["RANK"], "w")' >"$work/own/sitecustomize.py"
 OWN=$work/own/rank_ PYTHONPATH=$work/own begin differ in_wait --flight-recorder --hang-timeout=20 --lease=6 --log-dir="$work/dumps"
 if [[ -z ${DDPRUN_LONG:-} ]]; then
-    # Beside this one a fork server is made ready, as beside a user's job. It trains for 9 s after the pause: five until
-    # ddprun says that it goes on.
-    PET_WARM=auto END_OF_PAUSE=$work/go MORE_STEPS=45 begin pauses pauses --hang-timeout=auto --lease=6
+    # Beside this one a fork server is made ready, as beside a user's job.
+    PET_WARM=auto END_OF_PAUSE=$work/go END_OF_TRAINING=$work/goes_on begin pauses pauses --hang-timeout=auto --lease=6
 fi
 
 say "with --hang-timeout it is a hang, of the rank that all wait for: exit code 124"
@@ -263,6 +262,8 @@ if [[ -z ${DDPRUN_LONG:-} ]]; then
     # On a loaded machine it takes long until the line comes.
     wait_until 180 told_of_rank_1 pauses || fail "the pause is not told: $(tail -n 3 "$work/pauses.err")"
     touch "$work/go"
+    wait_until 120 grep -q 'the job goes on' "$work/pauses.err" || fail "not told: $(tail -n 3 "$work/pauses.err")"
+    touch "$work/goes_on"
     went_on pauses
 else
     # Longer than the minute after which --hang-timeout=auto ends what cannot end by itself.

@@ -2,7 +2,8 @@
 
 Trains with small steps, and from step 20 on the rank (default 1) does what KIND says. A pause ends after
 SECONDS_OF_PAUSE (default 25); then the training goes on for 90 steps, 18 seconds. STEPS and STEP change how many steps
-come before, and the seconds between them; MORE_STEPS how many come after.
+come before, and the seconds between them. With END_OF_TRAINING, the name of a file, the training ends when that is
+there.
 """
 import os
 import sys
@@ -25,6 +26,12 @@ def step():
     optimizer.step()
 
 
+def is_seen_by_a_rank(path):
+    seen = torch.tensor(float(os.path.exists(path)))
+    dist.all_reduce(seen)
+    return seen > 0
+
+
 def train():
     for i in range(int(os.environ.get("STEPS", "20"))):
         step()
@@ -33,8 +40,11 @@ def train():
         return getattr(plants_of_all, kind)(rank, odd, step)
     if rank == odd and kind != "none":
         (getattr(plants_of_one, kind, None) or getattr(plants_of_pauses, kind))()
-    for i in range(int(os.environ.get("MORE_STEPS", "90"))):
+    end = os.environ.get("END_OF_TRAINING")
+    steps = 0
+    while not is_seen_by_a_rank(end) if end else steps < 90:
         step()
+        steps += 1
         time.sleep(0.2)
 
 

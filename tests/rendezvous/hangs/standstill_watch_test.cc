@@ -162,6 +162,18 @@ TEST(StandstillWatch, OneThatMovesForAMomentIsNoJobThatGoesOn) {
         EXPECT_EQ(judged(watch, standstill(now - 21, 2), now), std::nullopt) << now;
 }
 
+// Also where the second standstill ends before it is worth a line.
+TEST(StandstillWatch, TakesBackWhatWasToldAlsoAfterAMomentOfMoving) {
+    StandstillWatch watch;
+    judged(watch, standstill(20), 20);
+    told(watch, at(20));
+    for (const double now : {21.0, 26.0, 30.0}) judged(watch, standstill(now - 21), now);
+    EXPECT_EQ(judged(watch, std::nullopt, 31), std::nullopt);
+    EXPECT_EQ(judged(watch, std::nullopt, 35.9), std::nullopt);
+    EXPECT_THAT(judged(watch, std::nullopt, 36), Optional(HasSubstr("for 20.0 s")));
+    EXPECT_EQ(judged(watch, std::nullopt, 42), std::nullopt);
+}
+
 // The others move, too, when a rank dies: they die of it. Nothing went on, and nothing is learnt.
 TEST(StandstillWatch, OneThatEndsWithTheGenerationHasNotEndedByItself) {
     StandstillWatch watch;
