@@ -145,7 +145,7 @@ TEST_F(RasClient, MoreThan16MiBAreNotRead) {
     EXPECT_THAT(ask().error().sentence(), HasSubstr("more than 16 MiB"));
 }
 
-// What listens there may be any program of the user. The kernel's buffers hold some MiB.
+// Any program of the user may listen there. The kernel's buffers hold some MiB.
 TEST_F(RasClient, AFloodWithoutALineIsNotRead) {
     constexpr std::size_t kFlood = std::size_t{24} << 20;
     serve([](const std::string&) { return std::string(kFlood, 'x'); });
