@@ -56,6 +56,7 @@ for framework in "${frameworks[@]}"; do
     kill -TERM "${pid[job]}"
     join job 60
     expect_code 143
+    [[ $framework == accelerate ]] || expect_in "$work/job.err" '^ddprun: the checkpoint of step [0-9]+ is complete: '
     goes_on "$framework" "$option"
     [[ ${DDPRUN_LONG:-} ]] || continue
     say "$framework: a snapshot for an operator, and a stop after one"

@@ -9,6 +9,8 @@ All ranks stop after the same step, and the Trainer writes its `checkpoint-N`. T
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
 
 from transformers import Trainer, TrainerCallback
@@ -46,3 +48,18 @@ class DdprunCallback(TrainerCallback):
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self._saving = state.global_step
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        # No step follows, so nothing else would report this checkpoint.
+        if not self.stopped or self._saving != state.global_step:
+            return
+        agree_with_torch((True, False), args.device)  # all ranks have written
+        self._saved = self._saving
+        progress(state.global_step, snapshot=self._saved)
+        if state.is_world_process_zero:
+            print(f"ddprun: the checkpoint of step {self._saved} is complete: {_folder(args, self._saved)}",
+                  file=sys.stderr, flush=True)
+
+
+def _folder(args: Any, step: int) -> str:
+    return os.path.join(args.output_dir, f"checkpoint-{step}")
