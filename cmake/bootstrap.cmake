@@ -4,7 +4,7 @@ function(ddprun_embed_bootstrap target)
   set(module ${CMAKE_SOURCE_DIR}/packaging/python/ddprun)
   set(DDPRUN_BOOTSTRAP "")
   # The module of the wheel, for scripts where that is not installed (_ddprun_frameworks.py).
-  foreach(name __init__.py _frameworks.py lightning.py transformers.py)
+  foreach(name __init__.py _frameworks.py _torn.py lightning.py transformers.py)
     file(READ ${module}/${name} text)
     string(APPEND DDPRUN_BOOTSTRAP "    {\"hooks/${name}\", R\"python(${text})python\"},\n")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${module}/${name})

@@ -37,6 +37,7 @@ struct WorkerPlan {
     bool pmi = false;            // the workers are programs of MPI (agent/pmi)
     // Trainers of Python frameworks obey a stop (warm/bootstrap/_ddprun_frameworks.py).
     bool framework_stop = false;
+    bool set_aside_torn = false;  // a torn checkpoint (packaging/python/ddprun/_torn.py)
     std::optional<std::uint64_t> nofile_soft;
     bool foreground = false;  // stdin is a terminal, and workers may read it
     bool by_turns = false;    // there are several

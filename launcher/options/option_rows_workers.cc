@@ -224,6 +224,13 @@ constexpr OptionRow kWorker[] = {
              "train(). They also report progress and obey ddpctl snapshot. Versions that were not "
              "tried are left alone",
      .set = set_auto<&Options::framework_stop>},
+    {.name = "set-aside-torn",
+     .kind = OptionKind::flag,
+     .products = kWarmStarts,
+     .help = "Before a start, rename the newest checkpoint folder of transformers if it is torn: "
+             "its save had begun and not ended when the workers died, and an older one is whole. "
+             "Needs the callback (--framework-stop=auto). Deletes nothing",
+     .set = on<&Options::set_aside_torn>},
     {.name = "role",
      .placeholder = "NAME",
      .torchrun = true,

@@ -141,6 +141,7 @@ struct Options {
     std::optional<std::string> python;
     std::optional<agent::warm::Mode> warm;
     bool framework_stop = false;
+    bool set_aside_torn = false;
     std::optional<slurm::WorkerVariables> slurm_env;
     std::string program;
     std::vector<std::string> arguments;

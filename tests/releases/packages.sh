@@ -9,8 +9,10 @@ need_program dpkg-deb
 readelf -l "$bin/ddprun" | grep -c INTERP >/dev/null && skip "the programs of this build are not static"
 
 say "the module ddprun for scripts"
-PYTHONDONTWRITEBYTECODE=1 timeout 180 python3 "$root/tests/releases/module_test.py" "$root/packaging/python" \
-    >"$work/module.out" 2>&1 || fail "its own tests"
+for test in module_test torn_test; do
+    PYTHONDONTWRITEBYTECODE=1 timeout 180 python3 "$root/tests/releases/$test.py" "$root/packaging/python" \
+        >"$work/$test.out" 2>&1 || fail "its own tests: $test.py"
+done
 
 say "packaging/aarch64.sh installs what packaging/make.sh needs, on a bare Debian too"
 source "$root/tests/support/packages.sh"

@@ -10,7 +10,7 @@ ddprun puts this folder first on PYTHONPATH, and says in DDPRUN_WARM what is wan
 
 With DDPRUN_FLIGHT_RECORDER the worker also lets ddprun ask what PyTorch's flight recorder has
 (_ddprun_recorder.py). With DDPRUN_FRAMEWORK_STOP trainers of known frameworks obey a stop
-(_ddprun_frameworks.py).
+(_ddprun_frameworks.py). With DDPRUN_SET_ASIDE_TORN a torn checkpoint is moved away first.
 
 Everything that shows ddprun's hand is taken back first. Then the user's own sitecustomize runs, as
 if nothing had been before it, and CPython goes on with the script.
@@ -80,9 +80,12 @@ def _serve(channel, variables):
         os._exit(1)  # never go on with the script in the server
 
 
-def _record(imports, recorder, frameworks):
+def _record(imports, recorder, frameworks, torn):
     try:
         with _Ours():
+            if torn:
+                import _ddprun_frameworks
+                _ddprun_frameworks.set_aside_torn()
             if imports:
                 import _ddprun_record
                 _ddprun_record.begin(imports)
@@ -113,6 +116,7 @@ def _run():
     mode, channel, imports = _take("DDPRUN_WARM"), _take("DDPRUN_WARM_FD"), _take("DDPRUN_WARM_IMPORTS")
     variables = _take("DDPRUN_WARM_VARIABLES")
     recorder, frameworks = _take("DDPRUN_FLIGHT_RECORDER"), _take("DDPRUN_FRAMEWORK_STOP")
+    torn = _take("DDPRUN_SET_ASIDE_TORN")
     _leave_python_path(was_set=_take("DDPRUN_WARM_PYTHONPATH") is not None)
     _Ours().__exit__()
     failed = None
@@ -123,12 +127,13 @@ def _run():
     elif mode == "serve":
         imports, failed = _serve(channel, variables or "")
         recorder, frameworks = _take("DDPRUN_FLIGHT_RECORDER"), _take("DDPRUN_FRAMEWORK_STOP") or frameworks
+        torn = _take("DDPRUN_SET_ASIDE_TORN") or torn
     else:
         try:
             _chain()
         except Exception as error:
             failed = error
-    _record(imports, recorder, frameworks)
+    _record(imports, recorder, frameworks, torn)
     if failed is not None:
         raise failed
 

@@ -4,6 +4,7 @@ agree, where the newest whole checkpoint is, and the end of the process after a 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import json
 import os
@@ -72,15 +73,17 @@ def end_process() -> None:
     os._exit(0)
 
 
-def end_after(trainer: type, method: str, has_stopped: Callable[[Any], bool]) -> None:
-    """Ends the process when this method of a trainer returns after a stop. Once for a class."""
+def end_after(trainer: type, method: str, has_stopped: Callable[[Any], bool], around: Any = None) -> None:
+    """Ends the process when this method of a trainer returns after a stop. Once for a class. `around` makes a context
+    for the call, of its arguments."""
     original = getattr(trainer, method)
     if getattr(original, "_ddprun", False):
         return
 
     @functools.wraps(original)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(self, *args, **kwargs)
+        with around(self, *args, **kwargs) if around else contextlib.nullcontext():
+            result = original(self, *args, **kwargs)
         if has_stopped(self):
             end_process()
         return result

@@ -1,4 +1,4 @@
-"""An unmodified script of Hugging Face's Trainer. Argument: steps."""
+"""An unmodified script of Hugging Face's Trainer. Argument: steps. SAVE_STEPS: from one checkpoint to the next."""
 import os
 import sys
 import time
@@ -36,7 +36,8 @@ newest = get_last_checkpoint("transformers") if os.path.isdir("transformers") el
 first = int(newest.rpartition("-")[2]) if newest else 0
 print(f"trains from step {first}", flush=True)
 trainer = Trainer(Net(), TrainingArguments(
-    "transformers", use_cpu=True, max_steps=int(sys.argv[1]), per_device_train_batch_size=4, save_steps=1000,
+    "transformers", use_cpu=True, max_steps=int(sys.argv[1]), per_device_train_batch_size=4, 
+    save_steps=int(os.environ.get("SAVE_STEPS", "1000")),
     report_to=[], disable_tqdm=True, logging_steps=1000, dataloader_num_workers=1), train_dataset=Samples())
 trainer.train(resume_from_checkpoint=newest)
 if trainer.is_world_process_zero():

@@ -256,6 +256,7 @@ TEST(Options, ThoseOfAProductThatIsNotBuiltAreRefused) {
     };
     for (const auto& [option, product] : {std::pair{"--warm=auto", kWarmStarts},
                                           {"--framework-stop=auto", kWarmStarts},
+                                          {"--set-aside-torn", kWarmStarts},
                                           {"--flight-recorder", kWarmStarts},
                                           {"--flight-recorder", kDiagnosis},
                                           {"--hang-timeout=auto", kDiagnosis},
