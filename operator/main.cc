@@ -24,6 +24,7 @@
 #include "operator/ddpctl/jobs_text.h"
 #include "operator/ddpctl/say.h"
 #include "operator/ddpctl/survey.h"
+#include "operator/ddpctl/whose_job.h"
 #include "operator/ddpctl/worker_commands.h"
 #include "operator/page/page_commands.h"
 #include "rendezvous/ledger/ledger_contents.h"
@@ -98,6 +99,9 @@ int run_history(const CtlCall& call) {
     const auto job =
         launcher::choose_job(survey->jobs, launcher::own_slurm_names(), survey->folder);
     if (!job) return fail(job.error());
+    if (!job->owner.empty())
+        return fail(Error(ErrorCode::refused,
+                          launcher::whose_sentence(job->name, job->owner, call)));
     if (!job->fault.empty()) return fail(Error(ErrorCode::unavailable, job->fault));
     const auto history = launcher::history_of(*job);
     if (!history) return fail(history.error());
@@ -105,22 +109,16 @@ int run_history(const CtlCall& call) {
                                   : launcher::history_text(*job, *history, day_now()));
 }
 
-// Of a command that asks a running job.
-int fail_asked(const Error& error) {
-    const int code = fail(error);
-    return error.code() == ErrorCode::refused ? launcher::kNotAllowedCode : code;
-}
-
 template <Result<std::string> (*kAsk)(const CtlCall& call)>
 int run_asking(const CtlCall& call) {
     const auto text = kAsk(call);
-    return text ? print(*text) : fail_asked(text.error());
+    return text ? print(*text) : fail(text.error());
 }
 
 template <Result<launcher::Looked> (*kLook)(const CtlCall& call)>
 int run_looking(const CtlCall& call) {
     const auto seen = kLook(call);
-    return seen ? print(seen->text, seen->code) : fail_asked(seen.error());
+    return seen ? print(seen->text, seen->code) : fail(seen.error());
 }
 
 // Ends the process, with success, when the reader of standard output has gone: in `ddpctl events -f
@@ -154,7 +152,7 @@ int run_top(const CtlCall& call) {
         code = print(before + text);
         return code == 0 && std::ferror(stdout) == 0;  // a reader that has gone is no error
     });
-    return told ? code : fail_asked(told.error());
+    return told ? code : fail(told.error());
 }
 
 int run_events(const CtlCall& call) {
@@ -164,18 +162,18 @@ int run_events(const CtlCall& call) {
         code = print(text);
         return code == 0 && std::ferror(stdout) == 0;  // a reader that has gone is no error
     });
-    return told ? code : fail_asked(told.error());
+    return told ? code : fail(told.error());
 }
 
 int run_page(const CtlCall& call) {
-    return fail_asked(launcher::serve_page(
+    return fail(launcher::serve_page(
         call, this_release().version,
         [](const std::string& text) { return print(text) == 0 && std::fflush(stdout) == 0; }));
 }
 
 int run_metrics(const CtlCall& call) {
     const auto text = launcher::ask_metrics(call, this_release().version);
-    return text ? print(*text) : fail_asked(text.error());
+    return text ? print(*text) : fail(text.error());
 }
 
 int run_logs(const CtlCall& call) {
@@ -189,7 +187,7 @@ int run_logs(const CtlCall& call) {
     sink.say = launcher::say;
     sink.is_terminal = ::isatty(STDOUT_FILENO) == 1;
     const auto told = launcher::ask_logs(call, sink);
-    return told ? code : fail_asked(told.error());
+    return told ? code : fail(told.error());
 }
 
 // What each command of ctl_commands.cc does.

@@ -113,7 +113,7 @@ std::string Operators::State::why_not(const Link& link, const Operate& who,
 
 // In a job without a secret anybody may come so far.
 void Operators::State::say_refused(const std::string& by, const std::string& why) {
-    const LineLimit::Said said = refusals.say(boot_now());
+    const LineLimit::Said said = refusals.say(boot_now(), by + why);
     if (said.unsaid > 0)
         log({Note::Level::warn, std::to_string(said.unsaid) + " more operators were refused"});
     if (said.allowed) log({Note::Level::warn, "refused operator " + by + ": " + why});

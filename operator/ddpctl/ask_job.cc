@@ -17,6 +17,7 @@
 #include "operator/ddpctl/recorded_status.h"
 #include "operator/ddpctl/say.h"
 #include "operator/ddpctl/survey.h"
+#include "operator/ddpctl/whose_job.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -146,6 +147,8 @@ Result<AskedJob> AskedJob::find(const CtlCall& call) {
     }
     auto job = call.has("rdzv-endpoint") ? at_endpoint(call) : with_ledger(call);
     if (!job) return job.error();
+    if (!job->owner.empty())
+        return Error(ErrorCode::refused, whose_sentence(job->name, job->owner, call));
     asked.job_ = std::move(*job);
     return asked;
 }
@@ -229,6 +232,11 @@ Result<> AskedJob::connect_once(Duration limit) {
     if (!connection) {
         const ErrorCode code = connection.error().code();
         const bool nobody = code == ErrorCode::unavailable || code == ErrorCode::closed;
+        if (code == ErrorCode::refused)
+            return Error(code,
+                         "this job answers only to its own user who has its secret: give the job's "
+                         "--secret-file, or ask in the folder in which it was started (" +
+                             connection.error().sentence() + ")");
         if (!nobody) return connection.error();
         return with_advice(connection.error(), is_suspended());
     }
@@ -264,7 +272,8 @@ Result<AskedJob::Stub*> AskedJob::connect(Duration patience, NobodyLeads then) {
         if (nobody_leads && then == NobodyLeads::tell) return why;
         if (nobody_leads && boot_now() >= until)
             return Error(ErrorCode::unavailable, "nobody leads now: " + why.sentence());
-        if (!may_come(why, begun) || boot_now() >= until) return why;
+        const bool suspended = suspended_.value_or(false);
+        if (suspended || !may_come(why, begun) || boot_now() >= until) return why;
         tell_waiting(why, begun, until);
         drop();
     }

@@ -241,7 +241,7 @@ constexpr ManualRow kCodes[] = {
     {"1", "there is no such job, node or rank, it has ended, or it was left alone"},
     {"2", "the command line is wrong, or several jobs fit"},
     {"69", "a folder cannot be read or written, or a job or node does not answer"},
-    {"77", "a job does not answer without its secret"},
+    {"77", "the job is another user's, or has another secret or none"},
 };
 constexpr ManualRow kVariables[] = {
     {"SLURM_JOB_ID", "the job that is meant, with SLURM_STEP_ID, where several have ledgers here"},
@@ -278,6 +278,7 @@ const Command* find_command(std::string_view name) {
 std::span<const OptionRow> rows_of_all() { return kForAll; }
 std::span<const OptionRow> rows_without_command() { return kWithoutCommand; }
 int ctl_exit_code(const Error& error) {
+    if (error.code() == ErrorCode::refused) return kNotAllowedCode;
     return error.code() == ErrorCode::not_found ? kNoSuchJobCode : exit_code(error);
 }
 

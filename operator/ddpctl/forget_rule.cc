@@ -48,6 +48,7 @@ Duration age_of(const FoundJob& job, Duration now) {
 std::string why_left(const FoundJob& job, const ForgetWish& wish, Duration now) {
     const JobState state = state_of(job);
     // Whatever is in such a folder is not ours to delete.
+    if (!job.owner.empty()) return "is " + job.owner + "'s, who alone can remove it";
     if (state == JobState::unreadable)
         return "cannot be read (" + job.fault + "); if no job needs it, remove " + job.path;
     if (!job.etcd.empty())

@@ -20,6 +20,7 @@ struct FoundJob {
     std::uint64_t mark = 0;  // of the ledger; 0: none has begun
     std::optional<rendezvous::LedgerEntry> newest = {};
     std::string fault = {};  // why the ledger cannot be read; empty: it can
+    std::string owner = {};  // another user, whose job it is; empty: it is ours
     std::int64_t bytes = 0;
     Duration begun{}, written{};  // since 1970: the ledger, its newest entry; 0: there is none
     // A ledger in etcd: "etcd:HOST:PORT", and what opens it; empty: in a folder, or in none.

@@ -64,7 +64,10 @@ Json json_of(const FoundJob& job) {
     Json json{{"name", job.name}, {"ledger", job.path}, {"state", to_string(state_of(job))}};
     json["verdict"] = end ? Json(rendezvous::to_string(end->verdict)) : Json();
     json["exit_code"] = end ? Json(end->code) : Json();
-    json["reason"] = end ? Json(end->sentence) : job.fault.empty() ? Json() : Json(job.fault);
+    json["reason"] = end                  ? Json(end->sentence)
+                     : !job.owner.empty() ? Json("is " + job.owner + "'s")
+                     : job.fault.empty()  ? Json()
+                                          : Json(job.fault);
     const bool known = job.newest && job.newest->assignment.generation >= Generation{0};
     json["generation"] = known ? Json(job.newest->assignment.generation.value) : Json();
     json["restarts"] = job.newest ? Json(job.newest->restart.totals.restarts) : Json();
@@ -118,7 +121,7 @@ std::string state_text(const FoundJob& job, Duration now) {
         case JobState::unreadable:
             break;
     }
-    return "cannot be read";
+    return job.owner.empty() ? "cannot be read" : "is " + job.owner + "'s";
 }
 
 std::string jobs_text(const std::vector<FoundJob>& jobs, const std::string& folder, Duration now,
@@ -135,7 +138,8 @@ std::string jobs_text(const std::vector<FoundJob>& jobs, const std::string& fold
     text += count_text(jobs.size(), "ledger") + ", " + size_text(bytes) + " in " +
             printable(folder) + "\n";
     for (const FoundJob& job : jobs)
-        if (!job.fault.empty()) text += printable(job.name) + ": " + printable(job.fault) + "\n";
+        if (!job.fault.empty() && job.owner.empty())
+            text += printable(job.name) + ": " + printable(job.fault) + "\n";
     return text;
 }
 

@@ -12,6 +12,7 @@
 #include "rendezvous/ledger/ledger_folder.h"
 #include "rendezvous/ledger_format/job_pointer.h"
 #include "rendezvous/ledger_format/ledger_place.h"
+#include "operator/ddpctl/whose_job.h"
 #include "rendezvous/secret/secret.h"
 
 namespace ddprun::launcher {
@@ -28,6 +29,8 @@ std::optional<FoundJob> look_at(const std::string& path) {
     if (!contents) {
         if (contents.error().code() == ErrorCode::not_found) return std::nullopt;
         job.fault = contents.error().sentence();
+        // Also where the file server maps users: then our own folder could be read.
+        job.owner = other_owner(path);
         return job;
     }
     const bool begun = contents->begun > Duration{};
@@ -137,7 +140,10 @@ std::optional<FoundJob> pointed_at(const std::string& path, const EtcdWish& wish
     return job;
 }
 
-Error cannot_read(const std::string& folder, const std::error_code& error) {
+Error cannot_read(const std::string& folder, const std::error_code& error, const CtlCall& call) {
+    const std::string owner =
+        error == std::errc::permission_denied ? other_owner(folder) : std::string();
+    if (!owner.empty()) return Error(ErrorCode::refused, whose_sentence(folder, owner, call));
     return Error(error == std::errc::no_such_file_or_directory ? ErrorCode::not_found
                                                                : ErrorCode::unavailable,
                  folder + ": " + error.message());
@@ -177,7 +183,7 @@ Result<Survey> survey_ledgers(const CtlCall& call) {
         if (job) survey.jobs.push_back(std::move(*job));
     }
     const bool none = error == std::errc::no_such_file_or_directory && ledger.empty();
-    if (error && !none) return cannot_read(survey.folder, error);
+    if (error && !none) return cannot_read(survey.folder, error, call);
     std::ranges::sort(survey.jobs, {},
                       [](const FoundJob& job) { return std::pair(job.begun, job.name); });
     return survey;

@@ -20,9 +20,8 @@ constexpr const char* kOther = "choose another with --ledger=directory:PATH";
 constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;
 
 Error not_ours(const std::string& what, const std::string& why) {
-    return Error(
-        ErrorCode::refused,
-        what + " " + why + ", so somebody else could change the job; remove it, or " + kOther);
+    return Error(ErrorCode::refused,
+                 what + " " + why + ", so another user could change the job; " + kOther);
 }
 
 Error cannot_own(const std::string& what, int code) {

@@ -48,7 +48,7 @@ struct Gate::State : std::enable_shared_from_this<State> {
     void refuse(Id id, const std::string& sentence);
     void garbage(Id id, const Error& why);
     void link_ended(Id id, const Error& why);
-    void say(Note::Level level, const std::string& sentence);
+    void say(Note::Level level, const std::string& who, const std::string& what = {});
     void close();
 
     Secrets* const secrets;
@@ -173,7 +173,7 @@ void Gate::State::refuse(Id id, const std::string& sentence) {
     const auto link = callers.at(id).link;
     callers.erase(id);
     silent.erase(id);
-    say(Note::Level::warn, "refused " + link->peer() + ": " + sentence);
+    say(Note::Level::warn, "refused " + link->peer() + ": ", sentence);
     link->send(encode(ToNode(Refused{sentence})));
     // Kept until the caller has read the sentence, or its time is up.
     leaving.insert(link);
@@ -197,10 +197,11 @@ void Gate::State::link_ended(Id id, const Error& why) {
     say(stranger ? Note::Level::info : Note::Level::debug, "connection closed: " + why.sentence());
 }
 
-// Strangers must not be able to fill the log.
-void Gate::State::say(Note::Level level, const std::string& sentence) {
+// Strangers must not be able to fill the log. One that asks again calls from another port.
+void Gate::State::say(Note::Level level, const std::string& who, const std::string& what) {
+    const std::string sentence = who + what;
     if (level == Note::Level::debug) return log({level, sentence});
-    const LineLimit::Said said = lines.say(boot_now());
+    const LineLimit::Said said = lines.say(boot_now(), what);
     if (said.unsaid > 0)
         log({Note::Level::warn,
              std::to_string(said.unsaid) +
