@@ -115,6 +115,19 @@ int run_asking(const CtlCall& call) {
     return text ? print(*text) : fail(text.error());
 }
 
+bool answers_yes(const std::string& question) {
+    std::fputs(printable(question).c_str(), stderr);
+    char answer[16] = {};
+    return std::fgets(answer, sizeof answer, stdin) && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+int run_stop(const CtlCall& call) {
+    const bool at_terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1;
+    const auto text =
+        launcher::ask_stop(call, at_terminal ? answers_yes : launcher::AskUser());
+    return text ? print(*text) : fail(text.error());
+}
+
 template <Result<launcher::Looked> (*kLook)(const CtlCall& call)>
 int run_looking(const CtlCall& call) {
     const auto seen = kLook(call);
@@ -204,7 +217,7 @@ constexpr Runner kRunners[] = {
     {"stacks", run_asking<launcher::ask_stacks>},
     {"page", run_page},
     {"metrics", run_metrics},
-    {"stop", run_asking<launcher::ask_stop>},
+    {"stop", run_stop},
     {"snapshot", run_asking<launcher::ask_snapshot>},
     {"restart", run_asking<launcher::ask_restart>},
     {"drain", run_asking<launcher::ask_drain>},

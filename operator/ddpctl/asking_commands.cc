@@ -15,6 +15,7 @@
 #include "operator/control/job_events.h"
 #include "operator/ddpctl/ask_job.h"
 #include "operator/ddpctl/print_parts.h"
+#include "operator/ddpctl/queued_job.h"
 #include "operator/ddpctl/recorded_status.h"
 #include "operator/ddpctl/status_text.h"
 #include "rendezvous/model/model.h"
@@ -50,6 +51,15 @@ Result<std::string> act(const CtlCall& call, AskedJob& job, Request request,
     return json_text(json);
 }
 
+// The same as AskedJob::look(). Of a job that no process is there to answer for, Slurm knows more.
+Result<control::StatusReply> look_or_queue(AskedJob& job) {
+    const auto reply = job.look(kLookWithin);
+    if (reply || reply.error().code() == ErrorCode::refused) return reply;
+    const auto queued = ask_queue(job.job());
+    if (!queued) return reply;
+    return queued_status(job.job(), *queued, std::chrono::system_clock::now().time_since_epoch());
+}
+
 // A script that looks must not take what is recorded for what is.
 int code_of(const control::StatusReply& reply) { return is_recorded(reply) ? kUnavailableCode : 0; }
 
@@ -72,7 +82,7 @@ std::string why_text(const CtlCall& call, const control::WhyReply& reply) {
 Result<Looked> ask_status(const CtlCall& call) {
     auto job = AskedJob::find(call);
     if (!job) return job.error();
-    const auto reply = job->look(kLookWithin);
+    const auto reply = look_or_queue(*job);
     if (!reply) return reply.error();
     return Looked{call.has("json") ? status_json(*reply) : status_text(*reply), code_of(*reply)};
 }
@@ -80,10 +90,10 @@ Result<Looked> ask_status(const CtlCall& call) {
 Result<Looked> ask_why(const CtlCall& call) {
     auto job = AskedJob::find(call);
     if (!job) return job.error();
-    const auto now = job->look(kLookWithin);
+    const auto now = look_or_queue(*job);
     if (!now) return now.error();
     control::WhyReply reply;
-    if (is_recorded(*now)) {
+    if (is_recorded(*now) || is_queued(*now)) {
         reply.add_sentences(now->waiting_for());
     } else {
         const auto asked =
@@ -95,13 +105,35 @@ Result<Looked> ask_why(const CtlCall& call) {
     return Looked{why_text(call, reply), code_of(*now)};
 }
 
+namespace {
+
+// Slurm would start it again, so it is cancelled.
+Result<std::string> stop_queued(const CtlCall& call, const QueuedJob& queued, const AskUser& user) {
+    const std::string waits = queued_sentence(queued);
+    if (!call.has("yes") && !user) return usage_error(waits + "; ddpctl stop --yes cancels it");
+    if (!call.has("yes") && !user(waits + "; cancel it? [y/N] "))
+        return Error(ErrorCode::not_found, "job " + queued.spelled + " is left in the queue");
+    if (const auto done = cancel_queued(queued); !done) return done.error();
+    const std::string sentence =
+        "job " + queued.spelled + " is cancelled: it waited in Slurm's queue";
+    if (!call.has("json")) return printable(sentence) + "\n";
+    return json_text(nlohmann::ordered_json{{"format", "ddpctl stop"},
+                                            {"version", 1},
+                                            {"already", false},
+                                            {"sentence", printable(sentence)}});
+}
+
+}  // namespace
+
 // A job that has ended is what was asked for.
-Result<std::string> ask_stop(const CtlCall& call) {
+Result<std::string> ask_stop(const CtlCall& call, const AskUser& user) {
     auto job = AskedJob::find(call);
     if (!job) return job.error();
     control::StopRequest request;
     request.set_after_snapshot(call.has("after-snapshot"));
     auto said = act(call, *job, request, &Stub::Stop);
+    if (!said && said.error().code() != ErrorCode::refused)
+        if (const auto queued = ask_queue(job->job())) return stop_queued(call, *queued, user);
     if (const std::string end = end_sentence(job->job()); !said && !end.empty())
         return printable(end) + "\n";
     return said;
@@ -125,12 +157,12 @@ Result<std::string> ask_restart(const CtlCall& call) {
 }
 
 Result<std::string> ask_drain(const CtlCall& call) {
-    if (call.words.size() != 1)
+    if (call.words.empty() || call.words.size() > 2)
         return usage_error("ddpctl drain takes the name of one node, as ddpctl status shows it");
     auto job = AskedJob::find(call);
     if (!job) return job.error();
     control::DrainRequest request;
-    request.set_node(call.words.front());
+    request.set_node(call.words.back());
     return act(call, *job, request, &Stub::Drain);
 }
 

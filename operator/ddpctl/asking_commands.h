@@ -21,7 +21,10 @@ Result<Looked> ask_status(const CtlCall& call);
 Result<Looked> ask_why(const CtlCall& call);
 
 // Each returns what is to be printed.
-Result<std::string> ask_stop(const CtlCall& call);
+// Asks the person at the terminal, and returns whether the answer is yes; empty: there is none.
+using AskUser = std::function<bool(const std::string& question)>;
+// A job that waits in Slurm's queue is cancelled, if the user wants that (--yes).
+Result<std::string> ask_stop(const CtlCall& call, const AskUser& user);
 Result<std::string> ask_snapshot(const CtlCall& call);
 Result<std::string> ask_restart(const CtlCall& call);
 Result<std::string> ask_drain(const CtlCall& call);

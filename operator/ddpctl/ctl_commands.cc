@@ -117,6 +117,10 @@ constexpr OptionRow kStop[] = {
      .kind = OptionKind::flag,
      .help = "Ask for a snapshot first, and stop when one is reported. If the job's leader is lost "
              "before, ask again"},
+    {.name = "yes",
+     .letter = 'y',
+     .kind = OptionKind::flag,
+     .help = "If the job waits in Slurm's queue after a requeue: cancel it without asking"},
 };
 
 constexpr OptionRow kLimits[] = {

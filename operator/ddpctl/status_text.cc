@@ -60,6 +60,7 @@ std::string why_of(const control::Node& node, const control::StatusReply& job) {
 }
 
 std::string nodes_text(const control::StatusReply& job, std::size_t most_nodes = 40) {
+    if (job.nodes().empty()) return {};
     std::vector<std::vector<Cell>> rows{{{"NODE"}, {"STATE"}, {"RANKS"}, {"WHY"}}};
     const bool all = static_cast<std::size_t>(job.nodes_size()) <= most_nodes;
     std::int64_t left_out = 0;
@@ -101,7 +102,8 @@ Json time_or_null(std::int64_t since_1970) {
 // What stands above the nodes.
 std::string head_text(const control::StatusReply& job, std::optional<double> steps) {
     std::string text =
-        line("job", job.run_id() + ", led by " + (is_recorded(job) ? "nobody now" : job.leader()));
+        line("job", job.run_id() + (job.leader().empty() ? ", led by no node now"
+                                                         : ", led by " + job.leader()));
     if (job.has_ended())
         text += line("ended", "with code " + std::to_string(job.ended().code()) + ": " +
                                   job.ended().sentence());

@@ -24,5 +24,23 @@ TEST(LineLimit, CountsWhatItLeavesOut) {
     EXPECT_EQ(said.unsaid, 0);
 }
 
+// A script that asks again and again gets the same refusal.
+TEST(LineLimit, SaysOnceWhatRepeats) {
+    LineLimit limit;
+    const Time begin{100s};
+    int lines = 0, unsaid = 0;
+    for (int i = 0; i < 290; ++i) {
+        const LineLimit::Said said = limit.say(begin + i * 200ms, "no secret");
+        lines += said.allowed;
+        unsaid += said.unsaid;
+    }
+    EXPECT_EQ(lines, 1);
+    EXPECT_EQ(unsaid, 0);
+    EXPECT_TRUE(limit.say(begin + 59s, "another job").allowed);
+    EXPECT_TRUE(limit.say(begin + 59s, "no secret").allowed);
+    EXPECT_FALSE(limit.say(begin + 118s, "no secret").allowed);
+    EXPECT_TRUE(limit.say(begin + 119s, "no secret").allowed);
+}
+
 }  // namespace
 }  // namespace ddprun

@@ -102,7 +102,7 @@ TEST(StatusText, SaysThatNobodyLeads) {
     EXPECT_TRUE(is_recorded(job));
     EXPECT_FALSE(is_recorded(running()));
     EXPECT_EQ(status_text(job),
-              "job         lab.1.0, led by nobody now\n"
+              "job         lab.1.0, led by no node now\n"
               "generation  3 of 4 workers, the newest that is recorded\n"
               "waits       nobody leads now; n1 has led; the other nodes wait until its lease is "
               "over, then one of them leads (n2 knows no leader); ask again\n"
