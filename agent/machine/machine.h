@@ -1,15 +1,11 @@
 // The agent machine: the life of one node. Pure: it takes an event and the time, and returns
 // effects.
 //
-//     joining ──Assigned──▶ running ──failure, over, Stop, lease──▶ stopping ──Swept──▶ joining …
-//        │                     └── all exited 0 ──▶ waiting (still a member) ──over──▶ joining …
-//        └──Finished, Refused, join timeout──▶ finished (from everywhere)
-//
-// It contains the node's half of the lease (rendezvous/PROTOCOL.md, rules 1, 2, 4, 5 and 6): floor,
-// seen, Beats, echoes and the deadline are in rendezvous/rules/lease_member.h. It also contains the
-// node's half of succession (rule 10): which node to call when the leader is lost, and when to lead
-// itself; rendezvous/rules/succession.h has the order. Total and deterministic. Thread: the loop's;
-// owned by the runner (or the simulator).
+// The phases are those of rendezvous/PROTOCOL.md, section 3. It contains the node's half of the
+// lease (rules 1, 2, 4, 5 and 6): floor, seen, Beats, echoes and the deadline are in
+// rendezvous/rules/lease_member.h. It also contains the node's half of succession (rule 10): which
+// node to call when the leader is lost, and when to lead itself; rendezvous/rules/succession.h has
+// the order. Total and deterministic. Thread: the loop's; owned by the runner (or the simulator).
 #pragma once
 
 #include <memory>

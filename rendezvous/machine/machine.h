@@ -2,17 +2,8 @@
 // what happens next. Every node has one; on all nodes but the leader it is dormant. Pure: it takes
 // an event and the time, and returns effects.
 //
-//                             all here, evidence that the last is over    entry is ours
-//     dormant ─Lead─▶ reading ─▶ gathering ─────────▶ creating ─────────▶ running
-//        ▲                        │   ▲                  │ lost, failed     │ failure, lease over,
-//        └── yields to another ───┘   └──────────────────┴──────────────────┘ floor reached, gone
-//
-//     gathering, running ─▶ ending (the end is being recorded) ─▶ closed
-//
-// The rules are those of rendezvous/PROTOCOL.md, section 3. The leader has a new identity each time
-// it becomes active. A new leader finds out the state of a newest generation that it did not make
-// (rule 9). If all members come running it, the leader takes it over. If a member comes without it,
-// is proven gone, or none comes, the generation is over.
+// The phases and rules are those of rendezvous/PROTOCOL.md, section 3. The leader has a new
+// identity each time it becomes active.
 //
 // The standby connection for the leader's keeper (rule 12) goes to the first *connected* node of
 // the order other than the leader's own, because that is the node that the others will find

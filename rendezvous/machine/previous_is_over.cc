@@ -6,7 +6,7 @@
 
 namespace ddprun::rendezvous {
 
-// PROTOCOL.md, rule 7 (a): every member has vowed, or is proven gone.
+// PROTOCOL.md, rule 7a: every member has vowed, or is proven gone.
 bool MachineState::all_back() {
     if (gathering.all_are_back(newest())) return true;
     if (!gathering.may_all_be_back()) return false;

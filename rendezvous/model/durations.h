@@ -28,7 +28,7 @@ inline constexpr Share kHold{800};
 inline constexpr Share kMargin{200};
 // Less was left before the lease grew: Ack to all now.
 inline constexpr Share kPushBelow{450};
-inline constexpr Share kSilentOthers{1000};  // rule 7 (c): a member has heard no leader so long
+inline constexpr Share kSilentOthers{1000};  // rule 7c: a member has heard no leader so long
 // A takeover waits this long for all echoes (rule 9).
 inline constexpr Share kEchoes{800};
 // Faults that the rules allow for. The simulator lets clocks drift and kills last this much.
@@ -97,7 +97,7 @@ inline constexpr Share kSignalAnswered{1000};  // no answer to a signal's stop: 
 // Safety: all workers of a generation are dead when the next one starts. A deadline is computed
 // from times of two clocks, so the drift counts twice.
 static_assert(1'000'000 * kMargin > 2 * kDriftPpm * kHold + 1'000'000 * kKill);
-// Rule 7 (c) waits as long as rule 7 (b).
+// Rule 7c waits as long as rule 7b.
 static_assert(kSilentOthers >= kHold + kMargin);
 
 // A stall of kStall has no effect. Six Beat periods of kHold are used up before it: two until an
@@ -117,7 +117,7 @@ static_assert(kEchoes <= kHold);
 
 // Neither a stall of the leader nor a harmless stall of a node looks like silence.
 static_assert(kStalled + kBeatPeriod < kNodeSilent && kStall + kBeatPeriod <= kNodeSilent);
-// In rule 7 (b) a lost member is no longer connected.
+// In rule 7b a lost member is no longer connected.
 static_assert(kNodeSilent + kScan <= kHold + kMargin - 3 * kBeatPeriod);
 // Each second Beat is answered, and a node that has not stalled gets no more time.
 static_assert(kAckAwaited >= 2 * kBeatPeriod && kStalled <= kLeaderSilent - kAckAwaited);

@@ -114,7 +114,7 @@ TEST(KeeperFence, ASweepLeavesNothing) {
 
 // A node that is cut off: its lease passes, and nobody calls it. The keeper kills by itself and
 // starts nothing more, because another node may already run the next generation.
-TEST(KeeperFence, TheDeadlineKillsAndForbids) {
+TEST(KeeperFence, Rule4d_TheDeadlineKillsAndForbids) {
     Bench bench;
     Pipe alive;
     bench.spawn(family(alive));
@@ -153,7 +153,7 @@ TEST(KeeperFence, AMovedDeadlineDoesNotFire) {
 // kill -9 of ddprun. The frame lets the leader start the next generation at once, so it must come
 // only when the whole family is gone. The port of this node's service is free after that, not
 // before: the next ddprun that can take it meets no old workers.
-TEST(KeeperFence, TheGoneFrameComesWhenAllIsGone) {
+TEST(KeeperFence, Rule12a_TheGoneFrameComesWhenAllIsGone) {
     Pipe alive, listener;
     int link[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link), 0);
@@ -213,7 +213,7 @@ TEST(KeeperFence, WithoutALinkThePortIsHeldAndTheFolderGoes) {
 
 // A ddprun that hangs (here: stopped by a signal) cannot say that it noticed its deadline. It could
 // run on later and act on an old state, so the keeper kills it, too, 0.1 lease after the deadline.
-TEST(KeeperFence, AFrozenAgentIsKilled) {
+TEST(KeeperFence, Rule4e_AFrozenAgentIsKilled) {
     Pipe alive, listener, go;
     const pid_t agent = start_agent(alive, -1, listener.in.get(), [&go](Bench& bench) {
         // The deadline starts to run only when the family runs, else there would be nothing to
@@ -243,7 +243,7 @@ TEST(KeeperFence, AnAgentThatNoticesLives) {
 }
 
 // On a loaded host ddprun gets too little of the processor to answer in time. It is not frozen.
-TEST(KeeperFence, ASlowAgentLives) {
+TEST(KeeperFence, Rule4f_ASlowAgentLives) {
     const int end = end_of_agent([](Bench& bench) {
         const Time deadline = boot_now() + milliseconds{50};
         bench.keeper.set_deadline(deadline, milliseconds{200});

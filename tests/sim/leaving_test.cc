@@ -43,7 +43,7 @@ TEST(Leaving, AMemberLeavesAndTheRestGoOn) {
 }
 
 // It leads until the others run. Then one of them takes their generation over, and no worker stops.
-TEST(Leaving, TheLeaderLeavesAGenerationThatRuns) {
+TEST(Leaving, Rule23j_TheLeaderLeavesAGenerationThatRuns) {
     for_seeds([](auto seed) { return left_by(0, seed); },
               [](const World& world) {
                   const auto made = generations(world);
@@ -61,7 +61,7 @@ TEST(Leaving, TheLeaderLeavesAGenerationThatRuns) {
 }
 
 // Without a ledger that the others read, nobody could lead after it. The job stops.
-TEST(Leaving, ALeaderThatNobodyCanFollowStopsTheJob) {
+TEST(Leaving, Rule23k_ALeaderThatNobodyCanFollowStopsTheJob) {
     for_seeds(
         [](auto seed) {
             WorldConfig config = left_by(0, seed);
@@ -72,7 +72,7 @@ TEST(Leaving, ALeaderThatNobodyCanFollowStopsTheJob) {
 }
 
 // The second would leave one node of two. Also where all get the signal at once.
-TEST(Leaving, WhereTooFewWouldBeLeftTheJobStops) {
+TEST(Leaving, Rule23i_WhereTooFewWouldBeLeftTheJobStops) {
     for (const Duration later : {0ms, 30ms, 300ms, 1000ms})
         for_seeds(
             [=](auto seed) {
@@ -109,7 +109,7 @@ TEST(Leaving, ASpareLeavesAtOnce) {
 }
 
 // The request is told to the next leader.
-TEST(Leaving, ItOutlivesTheLeader) {
+TEST(Leaving, Rule23l_ItOutlivesTheLeader) {
     for (const Duration later : {10ms, 60ms, 150ms})
         for_seeds(
             [=](auto seed) {

@@ -126,7 +126,7 @@ TEST(Sim, SlowIsNotDead) {
 // The shared folder does not answer from 1 s to 6 s: while all train, and when the work is done at
 // 3 s. The job needs no new entry while it trains, and it succeeds even if its end cannot be
 // recorded.
-TEST(Sim, AStalledLedgerEndsNoHealthyJob) {
+TEST(Sim, Rule11g_AStalledLedgerEndsNoHealthyJob) {
     for_seeds(
         [](auto seed) {
             WorldConfig config = calm(4, seed);
@@ -218,7 +218,7 @@ TEST(Sim, ALostLeaderWithoutASharedLedgerEndsTheOthersWithUnavailable) {
 
 // The endpoint is an address that every host has, as docker0's is, and MIN is 1. Each node leads at
 // first; all but the first of the order yield. The starts lie up to four leases apart.
-TEST(Sim, LeadersThatTakeThemselvesForTheOnlyOneMeet) {
+TEST(Sim, Rule11h_LeadersThatTakeThemselvesForTheOnlyOneMeet) {
     for (const auto& [apart, shared] : {std::pair{0ms, false},
                                         {300ms, false},
                                         {2000ms, false},

@@ -117,7 +117,7 @@ TEST(Requeue, AStopDuringTheWaitRecordsNoEnd) {
 // n0 leads, and is lost when it has welcomed the other two, but has not told each of the other.
 // Both lead then, and each would wait for the other until the join timeout, if the entry did not
 // name the one that leads. Some of so many seeds meet that moment.
-TEST(FirstLeader, TwoThatDoNotKnowEachOtherMeet) {
+TEST(FirstLeader, Rule26f_TwoThatDoNotKnowEachOtherMeet) {
     int both = 0;
     for (std::uint64_t seed = 1; seed <= 700; ++seed) {
         WorldConfig config = calm(3, seed);

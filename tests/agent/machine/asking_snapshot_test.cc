@@ -17,7 +17,7 @@ Lines asked(Script& s, double now, std::int64_t number, int held = 0) {
     return s.told(now, ack);
 }
 
-TEST(AgentAskedForASnapshot, EachRequestReachesTheWorkersOnce) {
+TEST(AgentAskedForASnapshot, Rule27q_EachRequestReachesTheWorkersOnce) {
     Script s;
     s.run();
     EXPECT_THAT(asked(s, 1, 7), Contains("ask for snapshot 7 of 0 for alice@login1"));

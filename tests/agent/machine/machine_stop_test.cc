@@ -147,7 +147,7 @@ TEST(AgentMachine, WorkersThatDieOfTheNamedSignalAreToldOf) {
 // The same death, but no stop comes within 1 s: then somebody killed the worker, and it was a
 // failure. If another node's failure ends the generation, there is no stop to wait for. SIGSEGV is
 // never Slurm's.
-TEST(AgentMachine, DeathBySlurmsSignalIsJudgedAfterASecond) {
+TEST(AgentMachine, Rule23g_DeathBySlurmsSignalIsJudgedAfterASecond) {
     MachineConfig config;
     config.stop.in_slurm = true;
     Script alone(config);

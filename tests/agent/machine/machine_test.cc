@@ -340,7 +340,7 @@ TEST(AgentMachine, ANodeWithoutAKeeperIsUnusable) {
 
 // Whether a failure uses up a restart depends on progress, and a failure may follow at once. So the
 // first progress does not wait for the next Beat.
-TEST(AgentMachine, FirstProgressIsSaidAtOnce) {
+TEST(AgentMachine, Rule1d_FirstProgressIsSaidAtOnce) {
     Script s;
     s.run();
     EXPECT_THAT(s.step(0.3, WorkerProgress{g0, 5, -1}),
@@ -397,7 +397,7 @@ TEST(AgentMachine, SaysOnceThatALossIsNoNumber) {
 }
 
 // What the node sees of its workers goes with its Beats.
-TEST(AgentMachine, BeatsSayWhichWorkersStandStill) {
+TEST(AgentMachine, Rule22m_BeatsSayWhichWorkersStandStill) {
     Script s;
     s.run();
     s.step(0.3, WorkersStill{g0, {{0b11, rendezvous::Doing::sleeps, sec(6), {}, 7}}});
@@ -411,7 +411,7 @@ TEST(AgentMachine, BeatsSayWhichWorkersStandStill) {
 
 // The job hangs and the leader asks where ranks 1 and 3 are. Rank 3 is on the other node. After a
 // stop has begun there is nothing left to examine.
-TEST(AgentMachine, ExaminesItsOwnWorkersWhileTheyRun) {
+TEST(AgentMachine, Rule22j_ExaminesItsOwnWorkersWhileTheyRun) {
     Script s;
     s.run();
     EXPECT_THAT(s.told(0.3, rendezvous::Examine{g0, {1, 3}}), ElementsAre("examine 1"));
@@ -430,7 +430,7 @@ TEST(AgentMachine, ExaminesItsOwnWorkersWhileTheyRun) {
 
 // A process whose functions nobody could read writes them when it is ended for the hang, and the
 // leader gets them. Other ends of a generation leave it the usual signal.
-TEST(AgentMachine, AbortsAtAHangWhatCouldNotBeRead) {
+TEST(AgentMachine, Rule22k_AbortsAtAHangWhatCouldNotBeRead) {
     for (const bool hung : {true, false}) {
         Script s;
         s.run();

@@ -55,7 +55,7 @@ TEST(TellingWorkers, AWorkerThatWasNotStartedIsLost) {
     EXPECT_THAT(told(s), ElementsAre("worker_lost 1", "stop restart 15"));
 }
 
-TEST(TellingWorkers, NewsOfTheLeaderComeOnceAndBeforeTheStop) {
+TEST(TellingWorkers, Rule16h_NewsOfTheLeaderComeOnceAndBeforeTheStop) {
     Script s;
     s.run();
     hears(s, 1, {{NewsKind::node_joined, "c"}});

@@ -166,7 +166,7 @@ TEST(Link, KeepsTheOrderWhileItLooks) {
 // Nobody is at the endpoint any more, but the job goes on elsewhere, and this node joins late. Its
 // ledger names the members, and they know the leader. The first search finds nothing, so the node
 // searches again.
-TEST(Link, FindsTheJobByItsMembers) {
+TEST(Link, Rule10h_FindsTheJobByItsMembers) {
     Pair pair;
     pair.call_endpoint();
     EXPECT_TRUE(run_until(pair.loop, [&] { return pair.members != nullptr; }));

@@ -12,7 +12,7 @@ using namespace ddprun::test;
 using rendezvous::Reach;
 
 // A job of torch: all processes find the store within seconds. Later contacts change nothing.
-TEST(Headway, HasMetWhenAllProcessesHaveCalledTheStore) {
+TEST(Headway, Rule17d_HasMetWhenAllProcessesHaveCalledTheStore) {
     Headway headway(4);
     EXPECT_EQ(headway.more_at(Reach::start), kNever) << "nothing has been started";
     headway.started(at(1));
@@ -29,7 +29,7 @@ TEST(Headway, HasMetWhenAllProcessesHaveCalledTheStore) {
 }
 
 // A program that trains alone, or has a rendezvous of its own, never calls the store.
-TEST(Headway, TakesASilentProgramForOneThatNeverCalls) {
+TEST(Headway, Rule17e_TakesASilentProgramForOneThatNeverCalls) {
     Headway headway(2);
     headway.started(at(1));
     EXPECT_EQ(headway.more_at(Reach::start), at(31));
@@ -40,7 +40,7 @@ TEST(Headway, TakesASilentProgramForOneThatNeverCalls) {
 
 // Only rank 0 calls the store, for a setting. The others never do, but the job trains for hours and
 // must be restarted then.
-TEST(Headway, WaitsLongerWhereSomeCall) {
+TEST(Headway, Rule17f_WaitsLongerWhereSomeCall) {
     Headway headway(2);
     headway.started(at(1));
     headway.in_contact(1, at(2));

@@ -97,7 +97,7 @@ TEST(StopPolicy, ChoosesWhatWorkersGet) {
 
 // 10 s are kept back for the kill and the record of the end. With 8 s left that would be less than
 // nothing, so the workers get half.
-TEST(StopPolicy, LeavesTimeToRecordTheEnd) {
+TEST(StopPolicy, Rule23d_LeavesTimeToRecordTheEnd) {
     const StopOptions options = in_slurm();
     const auto grace = [&](StopCause cause, std::optional<Duration> left) {
         return grace_of(cause, left, sec(25), options, {});

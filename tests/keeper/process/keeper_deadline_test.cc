@@ -136,7 +136,7 @@ TEST(KeeperDeadline, ASlowAgentIsNotFrozen) {
 }
 
 // Slurm stops ddprun 2 s before it stops the keeper.
-TEST(KeeperDeadline, AnAgentThatWasToldToStopIsNotFrozen) {
+TEST(KeeperDeadline, Rule28d_AnAgentThatWasToldToStopIsNotFrozen) {
     Deadline deadline;
     deadline.set(at(5), kLease);
     const Pulse suspended{{}, false, true};

@@ -69,7 +69,7 @@ TEST(Control, AJobWithoutASecretAnswersNoOperator) {
     EXPECT_THAT(alice.error().sentence(), HasSubstr("this job has no secret"));
 }
 
-TEST(Control, ADormantNodeSaysWhereTheLeaderIs) {
+TEST(Control, Rule27a_ADormantNodeSaysWhereTheLeaderIs) {
     Job leader, dormant(given(kSecret), false);
     const auto nobody = open(dormant);
     ASSERT_FALSE(nobody);

@@ -98,7 +98,7 @@ struct Node {
     }
 };
 
-TEST(Workers, ANodeThatDoesNotLeadAnswersForItsOwn) {
+TEST(Workers, Rule27h_ANodeThatDoesNotLeadAnswersForItsOwn) {
     Node node;
     node.prints(text("one\n"));
     auto alice = visit(node.job);

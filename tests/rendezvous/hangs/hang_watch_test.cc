@@ -89,7 +89,7 @@ TEST(HangWatch, ALeaderThatStoodStillItselfCountsAnew) {
 
 // Both nodes are asked. b answers, a never does, and c was not asked. After 10 s (45) the hang is
 // reported with what is known.
-TEST(HangWatch, AsksTheNodesOfTheSlowestAndIsCompleteWhenAllHaveAnswered) {
+TEST(HangWatch, Rule22i_AsksTheNodesOfTheSlowestAndIsCompleteWhenAllHaveAnswered) {
     HangWatch hang;
     hang.heard(at(0), node("a"), reported(1));
     const auto asked = hang.examine(at(35), steps());

@@ -127,7 +127,7 @@ TEST(StandstillHang, ComesAfterTheTimeThatTheUserGives) {
     EXPECT_TRUE(hangs(computes, 200, 0, l, 100));
 }
 
-TEST(StandstillHang, IsJudgedByWhatIsSeen) {
+TEST(StandstillHang, Rule22h_IsJudgedByWhatIsSeen) {
     Limits l = limits(1, 1);
     l.hang_timeout = sec(1800);
     l.hang_auto = true;

@@ -68,7 +68,7 @@ TEST(StandstillWatch, LooksLessOftenAtManyMembers) {
     EXPECT_TRUE(watch.looks());
 }
 
-TEST(StandstillWatch, IsToldAfterFifteenSeconds) {
+TEST(StandstillWatch, Rule22n_IsToldAfterFifteenSeconds) {
     StandstillWatch watch;
     EXPECT_EQ(judged(watch, standstill(14)), std::nullopt);
     EXPECT_FALSE(watch.is_due(false));
@@ -111,7 +111,7 @@ TEST(StandstillWatch, DoesNotWaitForEverForAnAnswer) {
 }
 
 // Again at 60 s, at 240 s, and not in between.
-TEST(StandstillWatch, IsToldAgainWhenItHasLastedFourTimesAsLong) {
+TEST(StandstillWatch, Rule22o_IsToldAgainWhenItHasLastedFourTimesAsLong) {
     StandstillWatch watch;
     judged(watch, standstill(15));
     EXPECT_TRUE(told(watch, at(15)));

@@ -12,7 +12,7 @@ using namespace ddprun::test;
 
 constexpr Straggler kRank2{2, 90, 30}, kRank3{3, 90, 30};
 
-TEST(StragglerWatch, TellsARankThatIsSlowForThreeMinutes) {
+TEST(StragglerWatch, Rule22q_TellsARankThatIsSlowForThreeMinutes) {
     StragglerWatch watch;
     EXPECT_FALSE(watch.judged(at(100), kRank2));
     EXPECT_FALSE(watch.judged(at(279), kRank2));

@@ -86,7 +86,7 @@ TEST_F(LedgerBehindTest, TheFirstGenerationWaitsForNoFolder) {
 }
 
 // A restart that counted before the folder has it could not lose to a newer allocation.
-TEST_F(LedgerBehindTest, ALaterGenerationWaitsForTheFolder) {
+TEST_F(LedgerBehindTest, Rule26p_ALaterGenerationWaitsForTheFolder) {
     bench.create(ledger, example_entry(0));
     ask(example_entry(1));
     settle(bench.loop);
@@ -261,7 +261,7 @@ TEST_F(LedgerBehindTest, IsFoundByTheNextAllocation) {
 }
 
 // A real folder that opens when the newer allocation has begun.
-TEST_F(LedgerBehindTest, FindsTheNewerAllocationInAFolderThatOpensLate) {
+TEST_F(LedgerBehindTest, Rule26o_FindsTheNewerAllocationInAFolderThatOpensLate) {
     const Folder folder;
     const LedgerPlace place = in_folder(folder / "job");
     LedgerOpened late;

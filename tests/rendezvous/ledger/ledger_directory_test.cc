@@ -444,7 +444,7 @@ TEST(LedgerDirectory, WhoseFolderIsReplacedMeanwhileDoesNotTouchTheOthers) {
 // The client of a network file system repeats a request: the first one did the work, the second one
 // says "exists". Reading tells whose entry it is. The same with an old read: a node that misses the
 // newest entry collides with it when it creates.
-TEST(LedgerDirectory, ExistsIsAnsweredByReading) {
+TEST(LedgerDirectory, Rule25a_ExistsIsAnsweredByReading) {
     Bench bench;
     const Folder folder;
     const auto mine = bench.open(folder / "job"), others = bench.open(folder / "job");

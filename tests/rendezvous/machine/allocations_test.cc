@@ -125,7 +125,7 @@ TEST(Allocation, TheLastCallAppliesAgain) {
 }
 
 // A job of one node trains before its entry is written, so that no entry is there proves nothing.
-TEST(Allocation, AJobOfOneNodeWaitsThoughNoEntryIsThere) {
+TEST(Allocation, Rule26n_AJobOfOneNodeWaitsThoughNoEntryIsThere) {
     MachineConfig config = alone(2);
     config.earlier_unrecorded = true;
     Requeued s(std::vector<LedgerEntry>{}, config);
@@ -139,7 +139,7 @@ TEST(Allocation, AJobOfOneNodeWaitsThoughNoEntryIsThere) {
 }
 
 // But not at its first start, nor after a recorded end.
-TEST(Allocation, AJobOfOneNodeStartsAtOnce) {
+TEST(Allocation, Rule26m_AJobOfOneNodeStartsAtOnce) {
     Requeued first(std::vector<LedgerEntry>{}, alone(0));
     EXPECT_FALSE(creates(first.read_));
     first.join(0.1, 0);
@@ -177,7 +177,7 @@ TEST(Allocation, WaitsLongerWhereTheUserSaysSo) {
     EXPECT_TRUE(creates(s.beat(47.5)));
 }
 
-TEST(Allocation, BeginsAtOnceAfterARecordedEnd) {
+TEST(Allocation, Rule26c_BeginsAtOnceAfterARecordedEnd) {
     LedgerEntry end = of_the_first();
     end.act = EndsJob{ended(Verdict::work_left, 75, "the time limit")};
     Requeued s(end);
@@ -187,7 +187,7 @@ TEST(Allocation, BeginsAtOnceAfterARecordedEnd) {
 
 // Another leader of this allocation has begun it and was lost. Since when old leaders could see its
 // entry is not known here. So this one writes its own and waits anew, but asks that one first.
-TEST(Allocation, ASuccessorWaitsAnew) {
+TEST(Allocation, Rule26d_ASuccessorWaitsAnew) {
     LedgerEntry begun = of_the_first();
     begun.act = BeginsAllocation{true};
     begun.requeue = 1;
@@ -213,7 +213,7 @@ TEST(Allocation, DoesNotAskLeadersOfAnEarlierOne) {
 
 // Two leaders before the first generation. Each knows of the other only by the entry. Whoever has
 // written it stays, whatever the order says, and the other one yields.
-TEST(Allocation, TheOneThatHasRecordedItLeads) {
+TEST(Allocation, Rule11d_TheOneThatHasRecordedItLeads) {
     const Standing other{node("old"), true, kNoGeneration, EntryNumber{0}};
     Script writer(in_slurm(0));
     EXPECT_THAT(writer.tick(0.9), Not(Contains(HasSubstr("create"))));
@@ -236,7 +236,7 @@ TEST(Allocation, TheOneThatHasRecordedItLeads) {
 
 // A user stops the job while it waits. An end in the ledger would tell the next allocation that
 // nothing runs any more.
-TEST(Allocation, AStopDuringTheWaitRecordsNoEnd) {
+TEST(Allocation, Rule26e_AStopDuringTheWaitRecordsNoEnd) {
     Requeued s(of_the_first());
     s.won(1);
     s.join(1);
@@ -270,7 +270,7 @@ TEST(Allocation, AnOlderOneEndsWhenANewerOneHasBegun) {
 }
 
 // An older allocation whose create loses to an entry of a newer one ends, too.
-TEST(Allocation, AnOlderOneEndsWhenItsCreateLosesToANewerOne) {
+TEST(Allocation, Rule26k_AnOlderOneEndsWhenItsCreateLosesToANewerOne) {
     Script s(in_slurm(0));
     s.both_are_there();
     LedgerEntry newer = s.creating();
@@ -283,7 +283,7 @@ TEST(Allocation, AnOlderOneEndsWhenItsCreateLosesToANewerOne) {
 
 // The leader stood still from 1 to 6.5. Whatever it knew of the ledger is old, so the lease does
 // not grow until the ledger has answered a question that was asked after that.
-TEST(Allocation, AfterAStallTheLeaseGrowsOnlyWhenTheLedgerHasAnswered) {
+TEST(Allocation, Rule26h_AfterAStallTheLeaseGrowsOnlyWhenTheLedgerHasAnswered) {
     Script s(in_slurm(0));
     s.both_run();
     const Time held = s.snapshot().held_until;
@@ -295,7 +295,7 @@ TEST(Allocation, AfterAStallTheLeaseGrowsOnlyWhenTheLedgerHasAnswered) {
     EXPECT_GT(s.snapshot().held_until, held);
 }
 
-TEST(Allocation, ALedgerThatDoesNotAnswerEndsNoHealthyJob) {
+TEST(Allocation, Rule26i_ALedgerThatDoesNotAnswerEndsNoHealthyJob) {
     Script s(in_slurm(0));
     s.both_run();
     const Time held = s.snapshot().held_until;
@@ -307,7 +307,7 @@ TEST(Allocation, ALedgerThatDoesNotAnswerEndsNoHealthyJob) {
 
 // The create of generation 0 was answered by "failed", but an earlier try had written the entry. A
 // newer allocation may have begun since, so the leader looks before it holds the generation.
-TEST(Allocation, AnEntryOfAnEarlierTryIsLookedAtFirst) {
+TEST(Allocation, Rule26l_AnEntryOfAnEarlierTryIsLookedAtFirst) {
     Script s(in_slurm(0));
     s.both_are_there();
     const LedgerEntry first = s.creating();

@@ -58,7 +58,7 @@ TEST(AskingSnapshot, OnlyMembersAreAsked) {
 }
 
 // What was trained since the newest snapshot is lost, so a snapshot of it cannot be had any more.
-TEST(AskingSnapshot, ARequestEndsWithItsGeneration) {
+TEST(AskingSnapshot, Rule27s_ARequestEndsWithItsGeneration) {
     Script s(limits(2, 2, 3));
     s.both_run();
     s.step(2, asks(AskSnapshot{}));
@@ -80,7 +80,7 @@ TEST(AskingSnapshot, AJobThatEndsWritesItsLastOneAnyway) {
                 ElementsAre("answer: refused: the job is ending: ddpctl stop by alice@login1"));
 }
 
-TEST(StopAfterSnapshot, BeginsWhenANewerSnapshotIsReported) {
+TEST(StopAfterSnapshot, Rule27t_BeginsWhenANewerSnapshotIsReported) {
     Script s(limits(2, 2));
     s.both_run();
     s.snapshots(1.5, 1, 10);
@@ -120,7 +120,7 @@ TEST(StopAfterSnapshot, APlainStopDoesNotWait) {
 }
 
 // A worker fails before. The next generation is asked, and what it has loaded does not count.
-TEST(StopAfterSnapshot, IsMadeAnewInTheNextGeneration) {
+TEST(StopAfterSnapshot, Rule27u_IsMadeAnewInTheNextGeneration) {
     Script s(limits(2, 2, 3));
     s.both_run();
     s.snapshots(1.5, 1, 10);

@@ -58,7 +58,7 @@ void stand_still(Script& s) {
 // A rank has died silently or waits for ever, and all others wait in collectives. The slowest ranks
 // are examined first, because only living workers can be. Then the generation ends with the place
 // of the slowest. It uses up a restart like any failure.
-TEST(Hanging, EndsTheGenerationWhenTheSlowestHaveBeenLookedAt) {
+TEST(Hanging, Rule22b_EndsTheGenerationWhenTheSlowestHaveBeenLookedAt) {
     Script s(patient());
     stand_still(s);
     EXPECT_THAT(silent(s, 5, 37), Not(Contains(HasSubstr("Examine"))));
@@ -102,7 +102,7 @@ TEST(Hanging, ItIsTheFirstFailureOfTheJob) {
 
 // A worker that could not be read writes where it is when it is ended for the hang. Its node knows
 // from the Ack that this is the reason, and what was written stands with the restart.
-TEST(Hanging, TellsWhatAWorkerHasWrittenAtItsEnd) {
+TEST(Hanging, Rule22l_TellsWhatAWorkerHasWrittenAtItsEnd) {
     Script s(patient());
     stand_still(s);
     silent(s, 5, 37);
@@ -121,7 +121,7 @@ TEST(Hanging, TellsWhatAWorkerHasWrittenAtItsEnd) {
 
 // a's Beats go on, but it never answers the question. After 10 s the generation ends without a's
 // stack, and the log says so.
-TEST(Hanging, WhoDoesNotAnswerIsNotWaitedForLong) {
+TEST(Hanging, Rule22c_WhoDoesNotAnswerIsNotWaitedForLong) {
     Script s(patient());
     stand_still(s);
     silent(s, 5, 37);
@@ -175,7 +175,7 @@ TEST(Hanging, TheSameReportHeardAgainIsNoProgress) {
 
 // A program that reports nothing must not be ended for that, however long it runs. Without the
 // option nothing hangs either.
-TEST(Hanging, CountsFromTheFirstReportOn) {
+TEST(Hanging, Rule22d_CountsFromTheFirstReportOn) {
     Script never(patient());
     never.both_run();
     EXPECT_THAT(silent(never, 2, 300), Not(Contains(HasSubstr("Examine"))));
@@ -203,7 +203,7 @@ TEST(Hanging, WithoutAnyReportOneLineSaysThatNothingIsJudged) {
 
 // The leader's host was paused. When it goes on, the clock has moved and no Beat was handled. It
 // must not take that for a hang, so it counts anew: 100 + 35.
-TEST(Hanging, AfterItsOwnPauseALeaderCountsAnew) {
+TEST(Hanging, Rule22f_AfterItsOwnPauseALeaderCountsAnew) {
     Limits alone = limits(1, 1, 3);
     alone.hang_timeout = sec(30);
     Script s(alone);

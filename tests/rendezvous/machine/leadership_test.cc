@@ -453,7 +453,7 @@ TEST(SharedLedger, IsNamedAndHasAnOrder) {
 // nodes could then lead with two ledgers. So nobody leads after this leader: the log names b and
 // says what to do, all nodes get an empty order, and the standby connection ends. A second such
 // node adds no line.
-TEST(SharedLedger, ThatANodeDoesNotReadIsOneInMemory) {
+TEST(SharedLedger, Rule25d_ThatANodeDoesNotReadIsOneInMemory) {
     Leader leader(Successor::config());
     leader.join(1, "a", 7);
     EXPECT_TRUE(testing::Value(leader.tick(3), Contains(Effect(Standby{peer("a")}))));

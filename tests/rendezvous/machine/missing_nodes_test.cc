@@ -87,7 +87,7 @@ TEST(OutOfServiceNodes, ThatAreHereAreMembers) {
 
 // Slurm says "down" when it does not reach a node, and that node may still train. So the lease and
 // its margin decide, as they do without Slurm: the next generation starts after 10 and not before.
-TEST(OutOfServiceNodes, ProveNothing) {
+TEST(OutOfServiceNodes, Rule8h_ProveNothing) {
     Script s(step_of_slurm(1));
     s.both_run();
     s.step(1.5, ConnectionLost{Session{2}});

@@ -14,7 +14,7 @@ WorkerOutcome killed(int rank) {
 }
 
 // Facts come with the answer to a Beat, half a second later. This is for workers that wait for it.
-TEST(News, TheAckThatEndsAGenerationNamesTheDeadWorker) {
+TEST(News, Rule16f_TheAckThatEndsAGenerationNamesTheDeadWorker) {
     Script s(limits(2, 2));
     s.both_run();
     EXPECT_THAT(s.fails(2, 2, 0, killed(1)), Contains("1: Ack over 0"));
@@ -33,7 +33,7 @@ TEST(News, TheAckThatEndsAGenerationNamesTheLostNode) {
     EXPECT_THAT(s.take_news(1), ElementsAre(News{g0, {{NewsKind::node_lost, "b", 1, 1}}}));
 }
 
-TEST(News, MembersHearOfANodeThatComes) {
+TEST(News, Rule16g_MembersHearOfANodeThatComes) {
     Script s(limits(2, 2));
     s.both_run();
     s.join(2, 3, node("c"));

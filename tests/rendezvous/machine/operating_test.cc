@@ -112,7 +112,7 @@ TEST(Operating, ARestartThatIsRepeatedEndsNoSecondGeneration) {
                 ElementsAre(HasSubstr("answer: refused: there is no generation 9")));
 }
 
-TEST(Operating, AStopReachesAllNodesAndStandsInTheEnd) {
+TEST(Operating, Rule27b_AStopReachesAllNodesAndStandsInTheEnd) {
     Script s(limits(2, 2));
     s.both_run();
     EXPECT_THAT(s.step(2, asked(StopJob{})),
@@ -166,7 +166,7 @@ TEST(Operating, ADrainedNodeLosesItsPlaceForTheRestOfTheJob) {
 }
 
 // The next leader knows it from the ledger.
-TEST(Operating, ADrainIsKnownToTheNextLeader) {
+TEST(Operating, Rule27f_ADrainIsKnownToTheNextLeader) {
     Script first(limits(2, 3));
     three_run(first);
     first.step(2, asked(DrainNode{"b"}));
@@ -185,7 +185,7 @@ TEST(Operating, ADrainIsKnownToTheNextLeader) {
 }
 
 // A create that has failed may have written its entry all the same, with the host in it.
-TEST(Operating, ADrainWaitsForAnEntryInDoubt) {
+TEST(Operating, Rule27g_ADrainWaitsForAnEntryInDoubt) {
     Script s(limits(2, 2, 3));
     three_run(s);
     s.step(2, asked(kRestart0));
@@ -302,7 +302,7 @@ TEST(Operating, ASmallerMinEndsAWait) {
 }
 
 // Restarts that were not foreseen are allowed, or no more of them.
-TEST(Operating, ABudgetHoldsForTheNextFailure) {
+TEST(Operating, Rule27n_ABudgetHoldsForTheNextFailure) {
     Script s(limits(2, 2, 0));
     s.both_run();
     s.step(2, asked(restarts(1)));
@@ -320,7 +320,7 @@ TEST(Operating, ABudgetHoldsForTheNextFailure) {
     EXPECT_THAT(s.vows(5.1, 2, 1), Contains(HasSubstr("create 2: end 1, no restart")));
 }
 
-TEST(Operating, LimitsAreKnownToTheNextLeader) {
+TEST(Operating, Rule27i_LimitsAreKnownToTheNextLeader) {
     Script first(limits(2, 3));
     three_run(first);
     first.step(2, asked(SetLimits{{.min_nodes = 1, .max_nodes = 2, .max_restarts = 9}}));
@@ -338,7 +338,7 @@ TEST(Operating, LimitsAreKnownToTheNextLeader) {
 }
 
 // The leader is lost before any entry has them. Each node that it has told tells the next one.
-TEST(Operating, LimitsThatNoEntryHasReachTheNextLeader) {
+TEST(Operating, Rule27l_LimitsThatNoEntryHasReachTheNextLeader) {
     Script first(limits(2, 3));
     three_run(first);
     EXPECT_THAT(first.step(2, asked(nodes(1, 2))), Contains(HasSubstr("2: Ack")));
@@ -377,7 +377,7 @@ TEST(Operating, LimitsWaitForAnEntry) {
     EXPECT_THAT(s.step(3.7, asked(nodes(1, 2))), Contains(HasSubstr("answer: done")));
 }
 
-TEST(Operating, LimitsThatDoNotFitAreRefused) {
+TEST(Operating, Rule27o_LimitsThatDoNotFitAreRefused) {
     Script s(limits(2, 2));
     two_of_three_run(s);
     EXPECT_THAT(s.step(2, asked(nodes(4, 4))),

@@ -105,7 +105,7 @@ TEST(StandingStill, ALinkThatIsMadeAnewMovesNobody) {
 }
 
 // An answer may have only what was recorded.
-TEST(StandingStill, TheCallsOfAllNodesAreCompared) {
+TEST(StandingStill, Rule22p_TheCallsOfAllNodesAreCompared) {
     Script s(limits(2, 2));
     s.both_run();
     all_stand_still(s, 2, 17);
@@ -147,7 +147,7 @@ TEST(StandingStill, ANodeMayNotAnswer) {
 
 // With --hang-timeout the generation ends, although the program reports nothing. The rank outside
 // has caused it.
-TEST(StandingStill, EndsTheGenerationAfterTheHangTimeout) {
+TEST(StandingStill, Rule22g_EndsTheGenerationAfterTheHangTimeout) {
     Limits hasty = limits(2, 2, 0);
     hasty.hang_timeout = sec(5);
     Script s(hasty);

@@ -49,7 +49,7 @@ TEST(Stop, RequeuesOnceBeforeAnybodyLeaves) {
 
 // The user cancels the job with scancel while the last snapshot is being written. The job must then
 // not come back from the queue.
-TEST(Stop, APlainSignalTakesTheRequeueBack) {
+TEST(Stop, Rule23b_APlainSignalTakesTheRequeueBack) {
     Script s(limits(2, 2));
     s.both_run();
     s.come(2, 1, kNamed);
@@ -124,7 +124,7 @@ TEST(Stop, TheNextAllocationGoesOn) {
 // Slurm without control groups signals workers and ddprun in any order, here SIGHUP to a worker
 // first. So such a death is judged only after 1 s. If a stop comes in that time, it was the cause,
 // and the job ends with its code. Else the death was a failure.
-TEST(Stop, OverridesTheDeathsThatItHasCaused) {
+TEST(Stop, Rule23e_OverridesTheDeathsThatItHasCaused) {
     MachineConfig config = Script::config(limits(2, 2));
     config.in_slurm = true;
     for (const bool stopped : {true, false}) {

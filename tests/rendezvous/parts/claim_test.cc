@@ -69,7 +69,7 @@ TEST(Claim, IsCompleteWhenAllMembersAre) {
 // Another leader has taken the generation over. But this leader granted a lease until 9, and a
 // member may follow that one. If this leader forgot it and led again, it could start a generation
 // too early.
-TEST(Claim, RemembersItsOwnLeaseWhenAnotherTakesOver) {
+TEST(Claim, Rule7d_RemembersItsOwnLeaseWhenAnotherTakesOver) {
     Claim claim = held();
     EXPECT_TRUE(claim.adopt(entry(1, 0, TakesOver{})));
     EXPECT_FALSE(claim.holding());

@@ -32,7 +32,7 @@ TEST(HeardLeader, IsNamedForHalfALease) {
 
 // After a takeover nodes say what they know before the leader has read the newest entry. Facts of
 // generation 3 must not count for generation 4.
-TEST(EarlyFacts, KeepOnlyTheNewestGenerationOfEachNode) {
+TEST(EarlyFacts, Rule16e_KeepOnlyTheNewestGenerationOfEachNode) {
     EarlyFacts early;
     early.hear(node("a"), {.generation = Generation{3}, .reach = Reach::progressed}, at(1));
     early.hear(node("a"), {.generation = Generation{4}}, at(2));

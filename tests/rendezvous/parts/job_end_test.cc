@@ -59,7 +59,7 @@ TEST(JobEnd, AWorkersFailureKeepsItsOwnTimeAndNamesTheLossBesideIt) {
 // A node that was disconnected at the end may connect again and get the verdict. The wait counts
 // from when it was last heard, since after one lease of silence its workers have stopped and it may
 // be gone.
-TEST(JobEnd, WaitsALeaseForWhoWasHeardLately) {
+TEST(JobEnd, Rule24d_WaitsALeaseForWhoWasHeardLately) {
     JobEnd end;
     end.decide(unavailable(""));
     end.closes(at(100), kEndLease);

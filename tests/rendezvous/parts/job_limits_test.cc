@@ -59,7 +59,7 @@ TEST(JobLimits, WhatALostLeaderWasAskedHolds) {
 
 // Two leaders are asked, and neither has heard of the other: an old one that was cut off, twice,
 // and then the new one. A node that has heard the old one joins the new one.
-TEST(JobLimits, WhatWasAskedLastCountsAmongLeadersThatHaveNotHeardOfEachOther) {
+TEST(JobLimits, Rule27m_WhatWasAskedLastCountsAmongLeadersThatHaveNotHeardOfEachOther) {
     JobLimits old(limits(2, 4, 3)), next(limits(2, 4, 3));
     old.set({2, 4, {}}, 1000s);
     const LimitsAsked earlier = old.set({1, 1, {}}, 1001s);

@@ -27,7 +27,7 @@ GenerationFacts lost(std::int64_t generation, const std::string& name) {
 
 // One leader uses up a restart and writes the entry. The next leader reads it and goes on with the
 // same count. A job whose leader is lost must not get a fresh budget.
-TEST(JobRecord, PassesFromLeaderToLeader) {
+TEST(JobRecord, Rule17m_PassesFromLeaderToLeader) {
     JobRecord one;
     one.began(of_two_hosts(0));
     EXPECT_TRUE(one.decide(exited(1, 1), Reach::met, limits(2, 2, 3)).restart);

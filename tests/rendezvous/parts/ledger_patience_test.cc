@@ -60,7 +60,7 @@ TEST(LedgerPatience, ACreateThatFailsIsTriedAgainAndCountsAsSilence) {
 }
 
 // All nodes wait for the end. After 2 L = 20 s of failures they get it without an entry.
-TEST(LedgerPatience, AnEndIsNotWorthRecordingAfterTwoLeases) {
+TEST(LedgerPatience, Rule24e_AnEndIsNotWorthRecordingAfterTwoLeases) {
     LedgerPatience ledger;
     EXPECT_FALSE(ledger.end_is_unrecorded(at(100), kLedgerLease)) << "nothing has failed";
     ledger.was_not_created(at(2), "disk full", kLedgerLease);

@@ -22,7 +22,7 @@ TEST(SnapshotRequest, IsAnsweredByANewerSnapshot) {
 }
 
 // A program says at its start which snapshot it has loaded.
-TEST(SnapshotRequest, IsNotAnsweredByTheOneThatWasLoaded) {
+TEST(SnapshotRequest, Rule27r_IsNotAnsweredByTheOneThatWasLoaded) {
     SnapshotRequest request;
     request.reported(40);
     request.generation_began();

@@ -44,7 +44,7 @@ TEST(Successors, AreTheMembersThenThisLeaderThenTheOthersAsTheyCame) {
 
 // The keeper of the leader speaks to the node that the others will find leading. a comes first in
 // the order but is not connected, and l is the leader itself.
-TEST(Successors, TheFirstThatIsConnectedStandsBy) {
+TEST(Successors, Rule12f_TheFirstThatIsConnectedStandsBy) {
     Roster roster;
     joins(roster, "b", 2);
     const std::vector<Peer> order{peer("a"), peer("l"), peer("b")};

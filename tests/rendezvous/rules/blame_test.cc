@@ -40,7 +40,7 @@ std::vector<Candidate> here(const std::vector<std::string>& nodes) {
 }  // namespace
 
 // Two losses close together are a pattern. Two that lie far apart, in a job of weeks, are bad luck.
-TEST(Blame, TwiceWithinFiveGenerations) {
+TEST(Blame, Rule21a_TwiceWithinFiveGenerations) {
     EXPECT_THAT(after({"a"}).nodes, IsEmpty());
     EXPECT_THAT(after({"a", "b", "c"}).nodes, IsEmpty());
     EXPECT_THAT(after({"a", "a"}).nodes, ElementsAre("a"));
@@ -50,7 +50,7 @@ TEST(Blame, TwiceWithinFiveGenerations) {
 
 // A blamed host stays blamed, even if its causes lie long back. The same cause may be heard twice,
 // and counts once.
-TEST(Blame, IsForTheRestOfTheJob) {
+TEST(Blame, Rule21b_IsForTheRestOfTheJob) {
     EXPECT_THAT(after({"a", "a", "", "", "", "", "", "b", "b"}).nodes, ElementsAre("a", "b"));
     const Blame once = with_cause(after({"a"}), {Generation{0}, "a"});
     EXPECT_THAT(once.nodes, IsEmpty());

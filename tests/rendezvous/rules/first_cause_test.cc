@@ -76,7 +76,7 @@ TEST(FirstCause, IsWhatInterruptedTheGenerationBefore) {
 
 // A living member may have sent a Beat just before the failure. Its next one comes a period later.
 // So the leader judges after more than two periods.
-TEST(FirstCause, SilenceIsKnownAfterTwoBeats) {
+TEST(FirstCause, Rule15d_SilenceIsKnownAfterTwoBeats) {
     EXPECT_GT(silence_is_known_at(failed_at_10(), kBeat), at(11));
     EXPECT_TRUE(silent_since_failure(failed_at_10(), {node("b"), at(10.5)}, kBeat));
     EXPECT_FALSE(silent_since_failure(failed_at_10(), {node("b"), at(10.6)}, kBeat));

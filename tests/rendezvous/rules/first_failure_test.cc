@@ -46,7 +46,7 @@ TEST(FirstFailure, CountsARankOnce) {
 
 // A thousand ranks fail at once. The report must still fit on a page: eight consequences, without
 // their output, and the count of all.
-TEST(FirstFailure, TellsAFewOfManyAndCountsAll) {
+TEST(FirstFailure, Rule14b_TellsAFewOfManyAndCountsAll) {
     FirstFailure failure;
     // The newest first, so that each report is earlier than all before it.
     for (int rank = 999; rank >= 0; --rank) {

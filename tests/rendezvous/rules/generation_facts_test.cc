@@ -77,7 +77,7 @@ TEST(GenerationFacts, ASnapshotIsAsOldAsItsNodeSays) {
 // After the loss of a leader all nodes join anew and say the same facts, some twice. The order must
 // not decide which failure counts as the first. Facts of another generation must not mix in, since
 // restarts are counted per generation.
-TEST(GenerationFacts, HearTheSameInAnyOrder) {
+TEST(GenerationFacts, Rule16d_HearTheSameInAnyOrder) {
     GenerationFacts one(g), other(g), both(g), again(g);
     one.failed("a", exited(0, 1), at(10));
     one.interrupt({{}, "the lease has expired", false}, at(12));
@@ -103,7 +103,7 @@ TEST(GenerationFacts, HearTheSameInAnyOrder) {
 
 // An Ack goes to every node, so it holds only the first failure and no output. A node that knows
 // the output itself keeps it.
-TEST(GenerationFacts, AreToldBriefly) {
+TEST(GenerationFacts, Rule16c_AreToldBriefly) {
     GenerationFacts facts = of_a_node();
     facts.failed("c", exited(7, 1), at(10.5));
     const Facts brief = facts.brief(at(13));

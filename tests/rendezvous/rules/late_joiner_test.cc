@@ -36,7 +36,7 @@ TEST(LateJoiner, IsTakenInAtTheNextSnapshot) {
 }
 
 // A program may never report a snapshot. The join interval of 600 s bounds the wait: 100 + 600.
-TEST(LateJoiner, WaitsNoLongerThanTheJoinInterval) {
+TEST(LateJoiner, Rule20b_WaitsNoLongerThanTheJoinInterval) {
     const JoinVerdict waits = decide_join(one_late(), limits(2, 4), at(699));
     EXPECT_FALSE(waits.regroup);
     EXPECT_EQ(waits.until, at(700));
@@ -53,7 +53,7 @@ TEST(LateJoiner, IsASpareWhereThereIsNoRoomOrNoTime) {
 }
 
 // With --on-join=wait or spare the user has chosen that no newcomer stops the job.
-TEST(LateJoiner, WaitAndSpareStopNobody) {
+TEST(LateJoiner, Rule20d_WaitAndSpareStopNobody) {
     for (const OnJoin choice : {OnJoin::wait, OnJoin::spare}) {
         Limits limited = limits(2, 4);
         limited.on_join = choice;

@@ -95,7 +95,7 @@ TEST(LeaseMember, IgnoresALeaderThatWasSucceeded) {
 
 // Numbers of Beats and Acks belong to one connection. If an old number counted on the new one, the
 // leader would take it for the echo of an Ack that never arrived.
-TEST(LeaseMember, ForgetsNumbersWithTheirConnection) {
+TEST(LeaseMember, Rule2f_ForgetsNumbersWithTheirConnection) {
     LeaseMember member;
     member.welcomed(at(0), welcome());
     member.beat(at(0));
@@ -116,7 +116,7 @@ TEST(LeaseMember, ForgetsNumbersWithTheirConnection) {
 // Rule 7 (c) lets a new leader go on when no *other* leader has been heard for 1.0 L. So `silent`
 // does not count the leader that asks. A leader that never sent an Ack has granted nothing and does
 // not count either.
-TEST(LeaseMember, SaysHowLongOtherLeadersAreSilent) {
+TEST(LeaseMember, Rule1e_SaysHowLongOtherLeadersAreSilent) {
     LeaseMember member;
     member.welcomed(at(0), welcome(1));
     member.beat(at(0));
@@ -146,7 +146,7 @@ TEST(LeaseMember, RaisesItsFloorWhenWorkersAreGone) {
 }
 
 // A second connection to the same leader must not make the node forget when that leader was heard
-// last. Otherwise `silent` would be too long, and rule 7 (c) would let a new generation start too
+// last. Otherwise `silent` would be too long, and rule 7c would let a new generation start too
 // early.
 TEST(LeaseMember, RemembersALeaderItHasReconnectedTo) {
     LeaseMember m;

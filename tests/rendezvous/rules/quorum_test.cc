@@ -85,7 +85,7 @@ TEST(Quorum, IsImpossibleAfterTheJoinTimeout) {
 
 // Slurm has drained n3, so it cannot come. While enough others may come, the job waits for those.
 // When they cannot be enough, it ends at once and not only after ten minutes.
-TEST(Quorum, DoesNotWaitForNodesOutOfService) {
+TEST(Quorum, Rule8g_DoesNotWaitForNodesOutOfService) {
     QuorumInput input = first_with(3);
     input.missing = {"n3", "n4"};
     input.out_of_service = {"n3 (drained)"};

@@ -75,7 +75,7 @@ TEST(RankAssignment, TakesHostsWhole) {
     EXPECT_EQ(of_whole_hosts(come({"a"}), {"a", "b"}, 1).size(), 1u);
 }
 
-TEST(RankAssignment, GivesEachNodeAsManyRanksAsSlots) {
+TEST(RankAssignment, Rule19e_GivesEachNodeAsManyRanksAsSlots) {
     EXPECT_EQ(
         places(assign_ranks({{node("a"), offer(4)}, {node("b"), offer(2)}, {node("c"), offer(8)}},
                             {}, {}, 3)),
@@ -83,7 +83,7 @@ TEST(RankAssignment, GivesEachNodeAsManyRanksAsSlots) {
 }
 
 // b is lost and the spare d is there. d gets b's rank, and nobody else moves.
-TEST(RankAssignment, PutsAReplacementIntoTheFreePlace) {
+TEST(RankAssignment, Rule19c_PutsAReplacementIntoTheFreePlace) {
     EXPECT_EQ(places(assign_ranks(come({"a", "c", "d"}), members({node("a"), node("b"), node("c")}),
                                   {}, 3)),
               "a:0 d:1 c:2");
@@ -100,7 +100,7 @@ TEST(RankAssignment, PrefersANewProcessOfTheSameNode) {
 }
 
 // b is lost and nobody replaces it. The ranks close the gap; the order d, c, a stays.
-TEST(RankAssignment, KeepsTheOrderWhenTheWorldShrinks) {
+TEST(RankAssignment, Rule19d_KeepsTheOrderWhenTheWorldShrinks) {
     EXPECT_EQ(places(assign_ranks(come({"a", "d", "c"}),
                                   members({node("d"), node("b"), node("c"), node("a")}), {}, 4)),
               "d:0 c:1 a:2");

@@ -30,7 +30,7 @@ struct Job {
 
 // The default is 3 restarts. But what fails before the workers have met is most likely a bug, and a
 // restart would only hide its error in a longer log.
-TEST(RestartPolicy, AutoRestartsOnlyWhatHasMet) {
+TEST(RestartPolicy, Rule17c_AutoRestartsOnlyWhatHasMet) {
     Job job{limits(1, 1)};
     EXPECT_EQ(job.fails(exited(0, 1)),
               "no restart: the workers had not all met yet, so the program itself is likely at "
@@ -47,7 +47,7 @@ TEST(RestartPolicy, AutoRestartsOnlyWhatHasMet) {
 
 // Code 2 is that of a wrong command line, and of ranks that differ: the trainer library finds that
 // after they have met. A number of restarts is obeyed, and so is a job that came further.
-TEST(RestartPolicy, AutoDoesNotRestartWhatTheUserMustChange) {
+TEST(RestartPolicy, Rule17l_AutoDoesNotRestartWhatTheUserMustChange) {
     Job job{limits(1, 1), {}, Reach::met};
     EXPECT_EQ(job.fails(exited(0, 2)),
               "no restart: exit code 2 says that the program or its arguments must be changed "
@@ -65,7 +65,7 @@ TEST(RestartPolicy, AutoDoesNotRestartWhatTheUserMustChange) {
 }
 
 // Who leaves a debugger wants the end, whatever number of restarts was asked for.
-TEST(RestartPolicy, DoesNotRestartWhatEndedInItsDebugger) {
+TEST(RestartPolicy, Rule17i_DoesNotRestartWhatEndedInItsDebugger) {
     for (const int restarts : {kAutoRestarts, 5}) {
         Job job{limits(1, 1, restarts), {}, Reach::progressed};
         WorkerOutcome quit = exited(1, 1);
@@ -125,7 +125,7 @@ TEST(RestartPolicy, ZeroMeansNone) {
 
 // The same error three times in a row, before any progress. Nine restarts are allowed, but the
 // other six would only cost time.
-TEST(RestartPolicy, SeesACrashLoopInThreeOfTheSameCause) {
+TEST(RestartPolicy, Rule17g_SeesACrashLoopInThreeOfTheSameCause) {
     Job job{limits(1, 1, 9), {}, Reach::met};
     EXPECT_EQ(job.fails(exited(0, 1, "boom")), "restart 1 of 9");
     EXPECT_EQ(job.fails(exited(0, 1, "boom")), "restart 2 of 9");
@@ -137,7 +137,7 @@ TEST(RestartPolicy, SeesACrashLoopInThreeOfTheSameCause) {
 
 // All ranks raise the same exception, and another one is first each time. It is in the error file,
 // or only in what Python has printed. Without any the rank counts.
-TEST(RestartPolicy, TakesTheExceptionForTheCauseAndNotTheRank) {
+TEST(RestartPolicy, Rule17h_TakesTheExceptionForTheCauseAndNotTheRank) {
     const auto in_a_row = [](const WorkerOutcome& first, const WorkerOutcome& second) {
         Job job{limits(1, 1, 9), {}, Reach::met};
         job.fails(first);
@@ -175,7 +175,7 @@ TEST(RestartPolicy, CountsOnlyTheSameCauseInARow) {
 }
 
 // Two of the same cause in a row: the third generation is cold.
-TEST(RestartPolicy, StartsColdAfterTwoFailuresWithTheSameCause) {
+TEST(RestartPolicy, Rule17k_StartsColdAfterTwoFailuresWithTheSameCause) {
     Job job{limits(1, 1, 9)};
     EXPECT_FALSE(starts_cold(job.history, job.with));
     job.fails(exited(2, 3));
@@ -194,7 +194,7 @@ TEST(RestartPolicy, StartsColdAfterTwoFailuresWithTheSameCause) {
 
 // The default allows one failure of a cause. A script that reports nothing fails cold, and then
 // warm with the same cause: a cold generation follows, and ends the job if it fails, too.
-TEST(RestartPolicy, NoWarmStartEndsAJobAsACrashLoop) {
+TEST(RestartPolicy, Rule17j_NoWarmStartEndsAJobAsACrashLoop) {
     for (const int crash_loop : {1, 2}) {
         Job job{limits(1, 1, 9)};
         job.with.crash_loop = crash_loop;

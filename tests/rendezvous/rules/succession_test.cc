@@ -114,7 +114,7 @@ TEST(Caller, FollowsPointersButNotForEver) {
 
 // The leader's ledger does not answer. It sends its nodes to the successor, and its own node a away
 // from leading for 30 s. Otherwise a would lead again at once, with the same silent ledger.
-TEST(Caller, RestsAfterItWasToldTo) {
+TEST(Caller, Rule11f_RestsAfterItWasToldTo) {
     Caller a = caller("a");
     a.begin(at(100), kSuccessionLease, true);
     a.elsewhere(at(100), {"at b", 1, sec(30)});
@@ -139,7 +139,7 @@ TEST(Order, IsMembersByRankThenOthers) {
 // Each node gets the order, so it must stay short in a job of a thousand nodes. It holds the first
 // 16 members, and 16 spread evenly over the rest: one rack that fails cannot take them all. Up to
 // 32 members are all named.
-TEST(Order, NamesTheFirstOfManyAndSomeOfTheRest) {
+TEST(Order, Rule10f_NamesTheFirstOfManyAndSomeOfTheRest) {
     std::vector<Member> many;
     for (int i = 0; i < 1016; ++i) {
         many.push_back({node(std::to_string(i)), offer(), i});
@@ -160,7 +160,7 @@ TEST(Order, NamesTheFirstOfManyAndSomeOfTheRest) {
 
 // A dormant service sends a caller to the leader that its own node heard within 0.5 L = 5 s. A
 // leader that it heard earlier may be the one that the caller has just lost.
-TEST(DormantAnswer, NamesTheLeaderThatWasHeardLately) {
+TEST(DormantAnswer, Rule10g_NamesTheLeaderThatWasHeardLately) {
     EXPECT_EQ(dormant_answer(peer("a"), at(100), at(104.9), kSuccessionLease).address, "at a");
     EXPECT_EQ(dormant_answer(peer("a"), at(100), at(105), kSuccessionLease), Elsewhere{});
     EXPECT_EQ(dormant_answer({}, kLongAgo, at(105), kSuccessionLease), Elsewhere{});
