@@ -20,9 +20,9 @@ both() {
             --nproc-per-node=1 --no-label --framework-stop=auto --python "$python" "$@" \
             "$e2e/frameworks/torn_script.py" 25
     done
-    join node0 240
+    join node0 480
     expect_code "$wanted"
-    join node1 60
+    join node1 120
     expect_code "$wanted"
     expect_nothing_left 5
 }
