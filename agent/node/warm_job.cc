@@ -13,7 +13,7 @@ WorkerStarts::Job warm_job(warm::Mode mode, bool opens_recorder, const WorkerPla
                            int workers) {
     WorkerStarts::Job job;
     job.mode = mode;
-    job.needs_bootstrap = opens_recorder || plan.framework_stop || plan.set_aside_torn;
+    job.needs_bootstrap = opens_recorder || plan.framework_stop || !plan.set_aside_torn.empty();
     job.worker = worker_start(plan, 0, 0);
     // Only Python's workers cost more than this.
     if (mode == warm::Mode::off || !python_command(job.worker.argv)) return job;

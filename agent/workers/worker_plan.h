@@ -37,7 +37,9 @@ struct WorkerPlan {
     bool pmi = false;            // the workers are programs of MPI (agent/pmi)
     // Trainers of Python frameworks obey a stop (warm/bootstrap/_ddprun_frameworks.py).
     bool framework_stop = false;
-    bool set_aside_torn = false;  // a torn checkpoint (packaging/python/ddprun/_torn.py)
+    // Not empty: a torn checkpoint is set aside, and the record of saves is in this folder
+    // (packaging/python/ddprun/_torn.py).
+    std::string set_aside_torn;
     std::optional<std::uint64_t> nofile_soft;
     bool foreground = false;  // stdin is a terminal, and workers may read it
     bool by_turns = false;    // there are several

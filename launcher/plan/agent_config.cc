@@ -46,7 +46,8 @@ agent::WorkerPlan worker_plan(const JobInput& input, const rendezvous::NodeId& n
     workers.environment.erase("DDPRUN_FRAMEWORK_STOP");
     if (workers.framework_stop) workers.environment["DDPRUN_FRAMEWORK_STOP"] = "auto";
     workers.environment.erase("DDPRUN_SET_ASIDE_TORN");
-    if (workers.set_aside_torn) workers.environment["DDPRUN_SET_ASIDE_TORN"] = "1";
+    if (!workers.set_aside_torn.empty())
+        workers.environment["DDPRUN_SET_ASIDE_TORN"] = workers.set_aside_torn;
     // ddprun raises its own limit at the start. The workers get back the one that the user has set.
     workers.nofile_soft = input.nofile_soft;
     workers.slurm_job_id = input.slurm_job.spelled();

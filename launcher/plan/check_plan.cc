@@ -34,7 +34,7 @@ void make_check_plan(Plan& plan, const Options& options, const std::string& prog
     plan.workers.pmi = plan.limits.pmi = false;
     plan.recorders = {};
     plan.workers.framework_stop = false;
-    plan.workers.set_aside_torn = false;
+    plan.workers.set_aside_torn.clear();
     plan.verbosity = options.verbosity > 0 ? 1 : -1;
     plan.program = {.python = false, .display = "--check"};
     plan.workers.argv = {program, kCheckArgument};

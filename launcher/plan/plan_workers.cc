@@ -258,7 +258,7 @@ void plan_command(Plan& plan, const Options& options, const HostFacts& host) {
     const bool off = host.called_as_torchrun || options.pmi || one_generation;
     plan.warm = options.warm.value_or(off ? Mode::off : Mode::automatic);
     plan.workers.framework_stop = options.framework_stop && !host.called_as_torchrun;
-    plan.workers.set_aside_torn = options.set_aside_torn;
+    if (options.set_aside_torn) plan.workers.set_aside_torn = host.working_directory;
     plan.workers.pmi = options.pmi;
     plan.limits.pmi = options.pmi;
     plan.recorders = {options.flight_recorder, !host.called_as_torchrun, !host.called_as_torchrun};

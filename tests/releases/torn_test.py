@@ -81,7 +81,8 @@ class Starts(unittest.TestCase):
         self.folder = os.path.realpath(folder.name)
         os.chdir(self.folder)
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("DDPRUN_", "SLURM_"))}
-        patched = unittest.mock.patch.dict(os.environ, {**clean, "DDPRUN_RUN_KEY": "k", "RANK": "0"}, clear=True)
+        given = {"DDPRUN_RUN_KEY": "k", "RANK": "0", _torn.VARIABLE: self.folder}
+        patched = unittest.mock.patch.dict(os.environ, {**clean, **given}, clear=True)
         patched.start()
         self.addCleanup(patched.stop)
         self.born = unittest.mock.patch.object(_torn, "_born", lambda pid: self.life)
@@ -306,6 +307,14 @@ class Starts(unittest.TestCase):
         self.tear()
         _torn.Record().done()
         self.assertEqual([name for name in os.listdir(".") if "ddprun" in name], [])
+
+    def test_a_script_may_change_its_directory(self):
+        self.start(0)
+        os.mkdir("elsewhere")
+        os.chdir("elsewhere")
+        _torn.Record()
+        self.assertEqual(os.listdir("."), [])
+        self.assertTrue(os.path.exists("../.ddprun-saves-k"))
 
     def test_without_the_option_nothing_is_written(self):
         os.environ.pop(_torn.VARIABLE, None)

@@ -116,7 +116,7 @@ def _run():
     mode, channel, imports = _take("DDPRUN_WARM"), _take("DDPRUN_WARM_FD"), _take("DDPRUN_WARM_IMPORTS")
     variables = _take("DDPRUN_WARM_VARIABLES")
     recorder, frameworks = _take("DDPRUN_FLIGHT_RECORDER"), _take("DDPRUN_FRAMEWORK_STOP")
-    torn = _take("DDPRUN_SET_ASIDE_TORN")
+    torn = os.environ.get("DDPRUN_SET_ASIDE_TORN")  # stays, for the callback
     _leave_python_path(was_set=_take("DDPRUN_WARM_PYTHONPATH") is not None)
     _Ours().__exit__()
     failed = None
@@ -127,7 +127,7 @@ def _run():
     elif mode == "serve":
         imports, failed = _serve(channel, variables or "")
         recorder, frameworks = _take("DDPRUN_FLIGHT_RECORDER"), _take("DDPRUN_FRAMEWORK_STOP") or frameworks
-        torn = _take("DDPRUN_SET_ASIDE_TORN") or torn
+        torn = os.environ.get("DDPRUN_SET_ASIDE_TORN")
     else:
         try:
             _chain()

@@ -19,7 +19,7 @@ import stat
 import sys
 from typing import Any, NamedTuple
 
-VARIABLE = "DDPRUN_SAVES_FILE"  # the record's path
+VARIABLE = "DDPRUN_SET_ASIDE_TORN"  # the record's folder, from ddprun
 MOST_FILES = 10_000  # of a checkpoint that is looked at
 FOLDER, GONE, LINK, OTHERS = "a folder", "gone", "a link", "another user's"
 
@@ -95,7 +95,7 @@ class Record:
     """The record of this run, for the callback of one process. All of it does nothing without --set-aside-torn."""
 
     def __init__(self) -> None:
-        self.path = os.environ.get(VARIABLE, "")
+        self.path = _path()
         self._writes = os.environ.get("RANK", "0") == "0"
         self._ended: str | None = None  # a save of which this rank has written its part
         self._has_stepped = False
@@ -167,11 +167,8 @@ class Record:
 
 def before_start() -> None:
     """In each worker, before its program runs: moves a torn folder away, or back."""
-    key = os.environ.get("DDPRUN_RUN_KEY")
-    if not key:
-        return
-    path = os.environ[VARIABLE] = os.path.join(os.getcwd(), f".ddprun-saves-{key}")
-    record = _read(path)
+    path = _path()
+    record = _read(path) if path else None
     if not record:
         return
     decision = decide(record, _look(path, record))
@@ -223,6 +220,13 @@ def _look(path: str, record: dict[str, Any]) -> Seen:
         kind=_kind(torn), kind_aside=_kind(aside), newest=newest_names(names),
         whole=bool(whole and files) and files.items() <= _files(whole).items(),
         raised=os.path.exists(path + ".raised"))
+
+
+def _path() -> str:
+    """Of the record of this run; "" without --set-aside-torn. The script may change its directory, so ddprun names the
+    folder."""
+    folder, key = os.environ.get(VARIABLE), os.environ.get("DDPRUN_RUN_KEY")
+    return os.path.join(folder, f".ddprun-saves-{key}") if folder and key else ""
 
 
 def _kind(path: str) -> str:

@@ -78,13 +78,13 @@ TEST(Plan, FrameworkStop) {
 }
 
 TEST(Plan, SetAsideTorn) {
-    EXPECT_FALSE(plan({})->workers.set_aside_torn);
-    EXPECT_FALSE(plan({"--framework-stop=auto"})->workers.set_aside_torn);
-    EXPECT_TRUE(plan({"--set-aside-torn"})->workers.set_aside_torn);
+    EXPECT_EQ(plan({})->workers.set_aside_torn, "");
+    EXPECT_EQ(plan({"--framework-stop=auto"})->workers.set_aside_torn, "");
+    EXPECT_EQ(plan({"--set-aside-torn"})->workers.set_aside_torn, "/home/u");
     const Options options = parse_options({"--set-aside-torn", "--check"}, {}).value();
     Plan check = plan({"--set-aside-torn", "--check"}).value();
     make_check_plan(check, options, "ddprun", {});
-    EXPECT_FALSE(check.workers.set_aside_torn) << "its workers load no checkpoint";
+    EXPECT_EQ(check.workers.set_aside_torn, "") << "its workers load no checkpoint";
 }
 
 // One worker for each GPU. What is visible comes from CUDA_VISIBLE_DEVICES, then from the step,
