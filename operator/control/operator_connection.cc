@@ -19,6 +19,7 @@
 #include "base/system/boot_clock.h"
 #include "base/system/start_thread.h"
 #include "operator/control/operators.h"
+#include "operator/control/private_socket.h"
 #include "operator/control/tunnel.h"
 #include "rendezvous/link/node_handshake.h"
 #include "rendezvous/wire/wire.h"
@@ -86,6 +87,7 @@ struct OperatorConnection::State {
     };
 
     Result<> open(Duration limit);
+    void talk_through(UniqueFd connected);
     Error why_nobody() const;
     asio::awaitable<void> find();
     bool is_decided() const;
@@ -155,15 +157,19 @@ Result<> OperatorConnection::State::open(Duration limit) {
                                       std::move(pair->first), [](const Error&) {});
     if (!begun_tunnel) return begun_tunnel.error();
     tunnel = std::move(*begun_tunnel);
-    const auto channel =
-        grpc::CreateCustomInsecureChannelFromFd("job", pair->second.release(), channel_arguments());
-    stub = control::Control::NewStub(channel);
-    workers = control::Workers::NewStub(channel);
+    talk_through(std::move(pair->second));
     work.emplace(loop.get_executor());
     auto started = start_thread("talking to the job", [this] { loop.run(); });
     if (!started) return started.error();
     thread = std::move(*started);
     return {};
+}
+
+void OperatorConnection::State::talk_through(UniqueFd connected) {
+    const auto channel =
+        grpc::CreateCustomInsecureChannelFromFd("job", connected.release(), channel_arguments());
+    stub = control::Control::NewStub(channel);
+    workers = control::Workers::NewStub(channel);
 }
 
 // Behind one that cannot be reached may be the leader.
@@ -343,6 +349,15 @@ Result<std::unique_ptr<OperatorConnection>> OperatorConnection::open(Target targ
                                                                      Duration limit) {
     auto state = std::make_unique<State>(std::move(target));
     if (const auto opened = state->open(limit); !opened) return opened.error();
+    return std::unique_ptr<OperatorConnection>(new OperatorConnection(std::move(state)));
+}
+
+Result<std::unique_ptr<OperatorConnection>> OperatorConnection::open_private(
+    const std::string& path) {
+    auto called = call_private(path);
+    if (!called) return called.error();
+    auto state = std::make_unique<State>(Target{});
+    state->talk_through(std::move(*called));
     return std::unique_ptr<OperatorConnection>(new OperatorConnection(std::move(state)));
 }
 

@@ -41,6 +41,9 @@ class OperatorConnection {
     // and none of them leads now), refused (all that answer refuse, or do not prove themselves: it
     // is the secret).
     static Result<std::unique_ptr<OperatorConnection>> open(Target target, Duration limit);
+    // Through the private socket of a job on this host (private_socket.h). Possible errors: closed
+    // (it has ended), unavailable.
+    static Result<std::unique_ptr<OperatorConnection>> open_private(const std::string& path);
     ~OperatorConnection();
     OperatorConnection(const OperatorConnection&) = delete;
     OperatorConnection& operator=(const OperatorConnection&) = delete;

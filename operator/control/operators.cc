@@ -1,6 +1,7 @@
 // gRPC's server, and the tunnels of operators (operators.h).
 #include "operator/control/operators.h"
 
+#include <fcntl.h>
 #include <grpc/grpc.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server.h>
@@ -8,6 +9,8 @@
 #include <grpcpp/server_posix.h>
 
 #include <algorithm>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <latch>
 #include <map>
 #include <utility>
@@ -19,6 +22,7 @@
 #include "base/system/boot_clock.h"
 #include "base/system/locked_program.h"
 #include "base/system/start_thread.h"
+#include "operator/control/private_socket.h"
 #include "operator/control/tunnel.h"
 #include "rendezvous/wire/frame.h"
 #include "rendezvous/wire/wire.h"
@@ -30,6 +34,9 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr std::size_t kOperators = 32;
+// A job that is over sooner needs no private socket, and the start of its workers does not wait for
+// one.
+constexpr std::chrono::milliseconds kPrivateAfter{200};
 constexpr int kRequestLimit = 64 << 10;
 constexpr int kRequestsAtOnce = 16;
 // An operator's host may vanish without a word.
@@ -57,10 +64,13 @@ bool threads_to_be_had(int count) {
 
 struct Operators::State : std::enable_shared_from_this<State> {
     State(asio::io_context& loop, Log log, Duration to_day, OperatorHandlers handlers)
-        : log(std::move(log)),
+        : loop(loop),
+          log(std::move(log)),
+          status(handlers.status),
           control(loop, to_day, std::move(handlers)),
           workers(loop),
-          fetching(loop) {}
+          fetching(loop),
+          opens(loop) {}
 
     std::string why_not(const Link& link, const Operate& who, const Served& by) const;
     void say_refused(const std::string& by, const std::string& why);
@@ -74,14 +84,22 @@ struct Operators::State : std::enable_shared_from_this<State> {
     };
     void prepare(Ready ready);
     void admit(std::int64_t number, Ready ready);
+    void open_later();
+    void open_private();
+    void take_private(UniqueFd caller);
+    void admit_private(std::int64_t number);
     void gone(std::int64_t number, const std::string& by, const Error& why);
     void close();
 
     struct Connected {
         std::unique_ptr<Tunnel> tunnel;
         bool visits = false;  // has asked for this node itself
+        // Of one who has come through the private socket; it ends when he has gone.
+        std::shared_ptr<asio::posix::stream_descriptor> caller = {};
     };
+    asio::io_context& loop;
     const Log log;
+    const std::function<std::optional<JobStatus>()> status;
     Control control;
     Workers workers;
     FileThread fetching;
@@ -89,9 +107,12 @@ struct Operators::State : std::enable_shared_from_this<State> {
     std::map<std::int64_t, Ready> preparing;  // until the code for them is in memory
     std::map<std::int64_t, Connected> connected;
     std::size_t coming = 0, coming_visitors = 0;  // whose link is being handed over
+    std::map<std::int64_t, UniqueFd> preparing_private;
     std::int64_t newest = 0;
     bool is_closed = false;
     LineLimit refusals;
+    asio::steady_timer opens;
+    std::unique_ptr<PrivateSocket> private_socket;  // while this node leads, and has workers
 };
 
 // The port may have been another job's of the same user before.
@@ -169,6 +190,55 @@ void Operators::State::admit(std::int64_t number, Ready ready) {
     grpc::AddInsecureChannelFromFd(server.get(), pair->second.release());
 }
 
+void Operators::State::open_later() {
+    if (private_socket || is_closed) return;
+    opens.expires_after(kPrivateAfter);
+    opens.async_wait([weak = weak_from_this()](const boost::system::error_code& cancelled) {
+        const auto self = weak.lock();
+        if (self && !cancelled && !self->is_closed) self->open_private();
+    });
+}
+
+// Another node that leads has its own.
+void Operators::State::open_private() {
+    const auto job = status();
+    if (!job) return;
+    auto opened = PrivateSocket::open(loop, job->run_id,
+                                      [this](UniqueFd caller) { take_private(std::move(caller)); });
+    if (opened)
+        private_socket = std::move(*opened);
+    else
+        log({Note::Level::debug,
+             "ddpctl cannot ask this job without its secret: " + opened.error().sentence()});
+}
+
+// It is our own user: the kernel has reported that.
+void Operators::State::take_private(UniqueFd caller) {
+    if (is_closed || connected.size() + coming >= kOperators) return;
+    if (!server && !threads_to_be_had(kServerThreads)) return;
+    const std::int64_t number = ++newest;
+    preparing_private.emplace(number, std::move(caller));
+    fetching.post(fetch_seldom_used, [weak = weak_from_this(), number] {
+        const auto self = weak.lock();
+        if (self && !self->is_closed) self->admit_private(number);
+    });
+}
+
+void Operators::State::admit_private(std::int64_t number) {
+    UniqueFd caller = std::move(preparing_private.extract(number).mapped());
+    UniqueFd watched(::fcntl(caller.get(), F_DUPFD_CLOEXEC, 3));
+    if (!watched) return;
+    start();
+    auto descriptor = std::make_shared<asio::posix::stream_descriptor>(loop, watched.release());
+    descriptor->async_wait(asio::posix::stream_descriptor::wait_error,
+                           [weak = weak_from_this(), number](const boost::system::error_code& cut) {
+                               const auto self = weak.lock();
+                               if (self && !cut) self->connected.erase(number);
+                           });
+    connected[number] = {nullptr, true, std::move(descriptor)};
+    grpc::AddInsecureChannelFromFd(server.get(), caller.release());
+}
+
 void Operators::State::gone(std::int64_t number, const std::string& by, const Error& why) {
     connected.erase(number);
     if (why.code() != ErrorCode::closed)
@@ -177,8 +247,11 @@ void Operators::State::gone(std::int64_t number, const std::string& by, const Er
 
 void Operators::State::close() {
     is_closed = true;
+    opens.cancel();
+    private_socket.reset();
     fetching.let_go();
     preparing.clear();
+    preparing_private.clear();
     control.close();
     workers.close();
     connected.clear();
@@ -220,6 +293,7 @@ void Operators::take(const std::shared_ptr<Link>& link, const Operate& who, cons
 void Operators::ended(const Ending& ending) { state_->control.ended(ending); }
 
 void Operators::serve_workers(std::optional<OwnWorkers> workers) {
+    if (workers) state_->open_later();
     state_->workers.serve(std::move(workers));
 }
 

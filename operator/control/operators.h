@@ -2,7 +2,7 @@
 // the services of proto/control.proto.
 //
 //   Gate ─Operate, proved─▶ Service ─take()─▶ Standing, then a tunnel (tunnel.h) ─▶ gRPC
-//                                                                                    │
+//   private_socket.h: a process of the same user on the leader's host ──────────────▶ │
 //                                    the loop: Control (control.h), Workers (workers.h) ◀──┘
 //
 // gRPC and OpenSSL start with the first operator; nothing of them is in the path of a job's start
