@@ -22,6 +22,7 @@
 #include "operator/ddpctl/forget_rule.h"
 #include "operator/ddpctl/history_text.h"
 #include "operator/ddpctl/jobs_text.h"
+#include "operator/ddpctl/meant_job.h"
 #include "operator/ddpctl/say.h"
 #include "operator/ddpctl/survey.h"
 #include "operator/ddpctl/whose_job.h"
@@ -53,7 +54,7 @@ bool in_colour() {
 }
 
 int run_jobs(const CtlCall& call) {
-    const auto survey = launcher::survey_ledgers(call);
+    const auto survey = launcher::survey_all(call);
     if (!survey) return fail(survey.error());
     if (call.has("json")) return print(launcher::jobs_json(survey->jobs, survey->folder));
     return print(launcher::jobs_text(survey->jobs, survey->folder, day_now(), in_colour()));
@@ -94,14 +95,11 @@ int run_forget(const CtlCall& call) {
 }
 
 int run_history(const CtlCall& call) {
-    const auto survey = launcher::survey_ledgers(call);
-    if (!survey) return fail(survey.error());
-    const auto job =
-        launcher::choose_job(survey->jobs, launcher::own_slurm_names(), survey->folder);
+    const auto job = launcher::find_meant(call, launcher::Wanted::any);
     if (!job) return fail(job.error());
     if (!job->owner.empty())
-        return fail(Error(ErrorCode::refused,
-                          launcher::whose_sentence(job->name, job->owner, call)));
+        return fail(
+            Error(ErrorCode::refused, launcher::whose_sentence(job->name, job->owner, call)));
     if (!job->fault.empty()) return fail(Error(ErrorCode::unavailable, job->fault));
     const auto history = launcher::history_of(*job);
     if (!history) return fail(history.error());
@@ -123,8 +121,7 @@ bool answers_yes(const std::string& question) {
 
 int run_stop(const CtlCall& call) {
     const bool at_terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1;
-    const auto text =
-        launcher::ask_stop(call, at_terminal ? answers_yes : launcher::AskUser());
+    const auto text = launcher::ask_stop(call, at_terminal ? answers_yes : launcher::AskUser());
     return text ? print(*text) : fail(text.error());
 }
 
@@ -179,9 +176,9 @@ int run_events(const CtlCall& call) {
 }
 
 int run_page(const CtlCall& call) {
-    return fail(launcher::serve_page(
-        call, this_release().version,
-        [](const std::string& text) { return print(text) == 0 && std::fflush(stdout) == 0; }));
+    return fail(launcher::serve_page(call, this_release().version, [](const std::string& text) {
+        return print(text) == 0 && std::fflush(stdout) == 0;
+    }));
 }
 
 int run_metrics(const CtlCall& call) {

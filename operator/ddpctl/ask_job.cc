@@ -14,6 +14,7 @@
 #include "base/loop/child_program.h"
 #include "base/system/boot_clock.h"
 #include "base/system/random_bytes.h"
+#include "operator/ddpctl/meant_job.h"
 #include "operator/ddpctl/recorded_status.h"
 #include "operator/ddpctl/say.h"
 #include "operator/ddpctl/survey.h"
@@ -53,6 +54,7 @@ bool has_one_node(const FoundJob& job) {
 
 // Who wrote the newest entry, then the members of its generation: each knows the leader, or is it.
 std::vector<rendezvous::CallTarget> nodes_of(const FoundJob& job) {
+    if (job.only_socket) return {};
     if (!job.has_ledger()) return {{job.host, job.port}};
     const rendezvous::LedgerEntry& entry = *job.newest;
     std::vector<rendezvous::CallTarget> nodes;
@@ -72,14 +74,6 @@ std::vector<rendezvous::CallTarget> nodes_of(const FoundJob& job) {
 }
 
 }  // namespace
-
-SlurmNames own_slurm_names() {
-    const auto value = [](const char* name) {
-        const char* text = std::getenv(name);
-        return std::string(text ? text : "");
-    };
-    return {value("SLURM_JOB_ID"), value("SLURM_STEP_ID")};
-}
 
 Error to_error(const grpc::Status& status) {
     switch (status.error_code()) {
@@ -127,12 +121,10 @@ Result<FoundJob> at_endpoint(const CtlCall& call) {
     return job;
 }
 
-Result<FoundJob> with_ledger(const CtlCall& call) {
+Result<FoundJob> by_name(const CtlCall& call) {
     if (call.has("rdzv-id"))
         return usage_error("--rdzv-id is for --rdzv-endpoint; --ledger names a job by its ledger");
-    const auto survey = survey_ledgers(call);
-    if (!survey) return survey.error();
-    return choose_job(survey->jobs, own_slurm_names(), survey->folder, Wanted::may_run);
+    return find_meant(call, Wanted::may_run);
 }
 
 }  // namespace
@@ -145,7 +137,7 @@ Result<AskedJob> AskedJob::find(const CtlCall& call) {
         if (!secret) return secret.error();
         asked.secret_ = std::move(*secret);
     }
-    auto job = call.has("rdzv-endpoint") ? at_endpoint(call) : with_ledger(call);
+    auto job = call.has("rdzv-endpoint") ? at_endpoint(call) : by_name(call);
     if (!job) return job.error();
     if (!job->owner.empty())
         return Error(ErrorCode::refused, whose_sentence(job->name, job->owner, call));
@@ -220,8 +212,25 @@ bool AskedJob::is_suspended() {
     return *suspended_;
 }
 
+// Neither a secret nor a port is needed, so this comes first.
+bool AskedJob::connect_here() {
+    is_here_ = false;
+    if (job_.socket.empty() || leads_elsewhere_) return false;
+    auto connection = rendezvous::OperatorConnection::open_private(job_.socket);
+    if (!connection) return false;
+    connection_ = std::move(*connection);
+    is_here_ = true;
+    return true;
+}
+
+Result<AskedJob::Connection> AskedJob::connect_here_again() const {
+    return rendezvous::OperatorConnection::open_private(job_.socket);
+}
+
 Result<> AskedJob::connect_once(Duration limit) {
     if (const auto looked = look_again(); !looked) return looked.error();
+    if (connect_here()) return {};
+    if (job_.only_socket) return Error(ErrorCode::not_found, "the job has ended");
     const std::vector<rendezvous::CallTarget> nodes = nodes_of(job_);
     if (nodes.empty())
         return Error(ErrorCode::not_found,
@@ -302,6 +311,7 @@ Result<> AskedJob::ask(const Ask& ask, Duration patience, NobodyLeads then) {
         const grpc::Status status = ask(**stub, context);
         if (status.ok()) return {};
         if (!passes(status) || boot_now() >= until) return to_error(status);
+        leads_elsewhere_ = is_here_ && !job_.only_socket;
         tell_waiting(to_error(status), begun, until);
         drop();
     }

@@ -52,6 +52,9 @@ class AskedJob {
     // errors: unavailable, closed (the node does not listen), refused (the secret).
     using Connection = std::unique_ptr<rendezvous::OperatorConnection>;
     Result<Connection> connect_to(const rendezvous::CallTarget& node, Duration limit) const;
+    // Whether the leader was asked on this host, and the same for its own workers.
+    bool is_here() const { return is_here_; }
+    Result<Connection> connect_here_again() const;
 
     const FoundJob& job() const { return job_; }
     const std::string& by() const { return by_; }  // "alice@login1"
@@ -64,19 +67,19 @@ class AskedJob {
     void tell_waiting(const Error& why, Time begun, Time until);
     rendezvous::OperatorConnection::Target target(std::vector<rendezvous::CallTarget> nodes) const;
     Result<> connect_once(Duration limit);
+    bool connect_here();
     bool is_suspended();
 
     SecretText secret_;
     std::string by_;
     FoundJob job_;
     std::unique_ptr<rendezvous::OperatorConnection> connection_;
+    bool is_here_ = false;              // connection_ goes through the private socket
+    bool leads_elsewhere_ = false;      // what has answered there leads no more
     bool has_answered_ = false;         // a leader, to this object
     bool has_told_of_waiting_ = false;  // since the last answer
     std::optional<bool> suspended_;     // what Slurm has said when nobody answered
 };
-
-// The job and step of Slurm in which this program runs.
-SlurmNames own_slurm_names();
 
 Error to_error(const grpc::Status& status);
 // Whether asking again may help.

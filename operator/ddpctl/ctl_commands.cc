@@ -61,6 +61,12 @@ constexpr OptionRow kRunId = {
     .placeholder = "ID",
     .help = "With --rdzv-endpoint: the run, where several meet at one ddprun-rendezvous"};
 constexpr OptionRow kReading[] = {kSecretFile};
+constexpr OptionRow kJobs[] = {
+    kSecretFile,
+    {.name = "all",
+     .kind = OptionKind::flag,
+     .help = "Also the jobs of other users that run on this host, for root"},
+};
 constexpr OptionRow kAsking[] = {kSecretFile, kEndpoint, kRunId};
 constexpr OptionRow kEvents[] = {
     kSecretFile,
@@ -136,29 +142,36 @@ constexpr OptionRow kLimits[] = {
 
 constexpr Command kCommands[] = {
     {.name = "status",
+     .words = "[NAME]",
      .what = "Show the state of a running job",
-     .help = "Asks the job's leader: which generation runs, what the job waits for and why, the "
-             "restarts, what ended the last generation, the time left, and each node with its "
-             "ranks. Of more "
-             "than 40 nodes only those are shown that do not run. Of several jobs that of "
-             "SLURM_JOB_ID is meant, or choose with --ledger.",
+     .help =
+         "Asks the job's leader: which generation runs, what the job waits for and why, the "
+         "restarts, what ended the last generation, the time left, and each node with its "
+         "ranks. Of more "
+         "than 40 nodes only those are shown that do not run. NAME is an id in Slurm (1001, "
+         "1001_3), a run name, or the process id of a ddprun on this host. Without it the job "
+         "of this folder is meant (of several that of SLURM_JOB_ID), else the only one that you "
+         "run on this host.",
      .rows = kAsking},
     {.name = "top",
+     .words = "[NAME]",
      .what = "Show the state of a running job again and again",
      .help = "Shows what status shows, and the steps a second, until the job ends. On a terminal "
              "it updates one page; otherwise the tables follow each other.",
      .rows = kTop},
     {.name = "why",
+     .words = "[NAME]",
      .what = "Show why a running job makes no progress",
      .help = "Says what the job waits for, or for which rank the others wait.",
      .rows = kAsking},
     {.name = "events",
+     .words = "[NAME]",
      .what = "Show what happens in a running job",
      .help = "Prints a line for each generation, node and leader that changes, as seen each "
              "quarter of a second.",
      .rows = kEvents},
     {.name = "logs",
-     .words = "RANK",
+     .words = "[NAME] RANK",
      .what = "Show what a worker of a running job prints",
      .help = "Asks the node of this rank for the last lines of both streams. To a file or pipe "
              "they come as the worker wrote them. On a terminal each has its prefix, and what a "
@@ -167,13 +180,14 @@ constexpr Command kCommands[] = {
              "ddpctl's own sentences are on standard error.",
      .rows = kLogs},
     {.name = "stacks",
-     .words = "RANK",
+     .words = "[NAME] RANK",
      .what = "Show where the threads of a worker are",
      .help = "Reads, on the node of this rank, the functions of all Python threads from the memory "
              "of the process, who holds the GIL, and for each thread its state, system call and, "
              "where that may be read, stack in the kernel. The worker is not stopped.",
      .rows = kAsking},
     {.name = "page",
+     .words = "[NAME]",
      .what = "Serve a page about a job, and its metrics",
      .help = "Serves a page for a browser until Ctrl-C, and prints its address: nodes and ranks, "
              "what the job waits for, its generations and where the time went. It follows the job "
@@ -182,12 +196,14 @@ constexpr Command kCommands[] = {
              "history.json. Nobody sees anything without the token in the address.",
      .rows = kPage},
     {.name = "metrics",
+     .words = "[NAME]",
      .what = "Print the metrics of a job for Prometheus",
      .help = "Prints them once, in Prometheus's text format, for the textfile collector of "
              "node_exporter. While the leader does not answer, ddprun_up is 0, and only values "
              "from the ledger are there.",
      .rows = kAsking},
     {.name = "stop",
+     .words = "[NAME]",
      .what = "Stop a running job",
      .help = "All workers get the job's stop signal and their time for a last snapshot. The job "
              "ends with code 143 and does not go back into Slurm's queue. With --after-snapshot "
@@ -195,22 +211,25 @@ constexpr Command kCommands[] = {
              "is reported.",
      .rows = kStop},
     {.name = "snapshot",
+     .words = "[NAME]",
      .what = "Ask the workers of a running job for a snapshot",
      .help = "The workers continue to train. A program obeys if it looks for the file that "
              "DDPRUN_SNAPSHOT_FILE names; ddpctl status shows when a snapshot is reported.",
      .rows = kAsking},
     {.name = "restart",
+     .words = "[NAME]",
      .what = "End the generation that runs; the next one follows",
      .help = "The workers are ended as after a failure on another node: no snapshot is waited for. "
              "No restart is used up.",
      .rows = kAsking},
     {.name = "drain",
-     .words = "NODE",
+     .words = "[NAME] NODE",
      .what = "Take a node out of a running job",
      .help = "The job continues without this host, whose ddprun waits for the end. It is refused "
              "if fewer nodes would be left than the job needs (--nnodes=MIN:MAX).",
      .rows = kAsking},
     {.name = "limits",
+     .words = "[NAME]",
      .what = "Set how many nodes and restarts a running job may have",
      .help = "From now on, for the rest of the job, also over requeues; they replace those of "
              "--nnodes and --max-restarts. Limits that are left out stay. The current generation "
@@ -218,12 +237,16 @@ constexpr Command kCommands[] = {
              "be raised only to as many nodes as are here.",
      .rows = kLimits},
     {.name = "jobs",
-     .what = "Show the jobs whose ledgers lie here",
-     .help = "Shows for each job how it ended, its newest generation, its restarts, the size of "
-             "its ledger, and when it began and ended. A job that has recorded no end runs, waits "
-             "or was lost: its folder cannot tell which, so the age of its newest entry is shown.",
-     .rows = kReading},
+     .what = "Show the jobs that run, wait or have ended",
+     .help =
+         "Shows the jobs that you run on this host, those that wait in Slurm's queue, then those "
+         "with a ledger here or in the folder of a job of yours in Slurm: how it ended, its "
+         "newest generation, its restarts, the size of its ledger, and when it began and ended. "
+         "With --ledger only those of that folder. A job that has recorded no end, and does not "
+         "run here, runs elsewhere, waits or was lost: the age of its newest entry is shown.",
+     .rows = kJobs},
     {.name = "history",
+     .words = "[NAME]",
      .what = "Show the generations of a job, and where its time went",
      .help = "Shows each entry of the job's ledger: when, which generation with how many nodes and "
              "workers, who led, and what made it necessary. Then how much of the time the job "
@@ -253,12 +276,13 @@ constexpr ManualRow kVariables[] = {
 };
 constexpr ManualRow kExamples[] = {
     {"ddpctl status", "the state of the job that was started in this folder"},
+    {"ddpctl status 1001_3", "the same of an element of a Slurm array, from any folder"},
     {"ddpctl top", "the same, again and again"},
     {"ddpctl events -f --json", "what happens in it, for programs"},
     {"ddpctl page", "the same in a browser; the address is printed"},
     {"ddpctl logs 3 -f", "what rank 3 prints, over restarts"},
     {"ddpctl stacks 3", "where it is now"},
-    {"ddpctl jobs", "the jobs that were started in this folder"},
+    {"ddpctl jobs", "the jobs that run, wait in the queue, or have ended"},
     {"ddpctl history --ledger=.ddprun/lab.8812.0", "what happened to that job, and when"},
     {"ddpctl jobs --json --ledger=/shared/ledgers", "the same of another folder, for programs"},
     {"ddpctl forget --older-than=30d --dry-run", "what is old enough to go"},

@@ -25,6 +25,8 @@ std::string why_force(JobState state) {
             return "was stopped and may be started again, so --force is needed";
         case JobState::no_end:
             return "has recorded no end and may run, so --force is needed";
+        case JobState::running:
+        case JobState::queued:
         case JobState::no_ledger:
             return "may run, so --force is needed";
         case JobState::no_entry:

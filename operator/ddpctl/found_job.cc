@@ -46,7 +46,13 @@ Error several(const std::vector<const FoundJob*>& jobs) {
 
 }  // namespace
 
+bool is_called(const FoundJob& job, const std::string& word) {
+    return !word.empty() && (job.name == word || has_parts(job.name, word));
+}
+
 JobState state_of(const FoundJob& job) {
+    if (!job.socket.empty()) return JobState::running;
+    if (job.queued) return JobState::queued;
     if (!job.fault.empty()) return JobState::unreadable;
     if (!job.has_ledger()) return JobState::no_ledger;
     if (!job.newest) return JobState::no_entry;
@@ -64,8 +70,8 @@ JobState state_of(const FoundJob& job) {
 }
 
 const char* to_string(JobState state) {
-    constexpr const char* kNames[] = {"succeeded", "failed",    "stopped",   "no_end",
-                                      "no_entry",  "no_ledger", "unreadable"};
+    constexpr const char* kNames[] = {"running", "queued",   "succeeded", "failed",    "stopped",
+                                      "no_end",  "no_entry", "no_ledger", "unreadable"};
     return kNames[static_cast<std::size_t>(state)];
 }
 
@@ -94,11 +100,9 @@ Result<FoundJob> choose_job(const std::vector<FoundJob>& jobs, const SlurmNames&
     if (fitting.empty())
         return Error(ErrorCode::not_found,
                      "no job has a ledger in " + printable(folder) +
-                         "; go to the folder in which it was started, give --ledger=PATH or "
-                         "--ledger=etcd:HOST:PORT, or, where its ledger is in memory or its nodes "
-                         "meet at ddprun-rendezvous, --rdzv-endpoint=HOST:PORT; a job of one node "
-                         "answers if it was started with --ledger=directory:PATH or "
-                         "--ledger=memory");
+                         ", and none of yours runs on this host; name it by its id in Slurm, or "
+                         "give the job's --ledger=PATH, --ledger=etcd:HOST:PORT or "
+                         "--rdzv-endpoint=HOST:PORT");
     if (!slurm.job.empty()) {
         const auto of_job = those_of(fitting, slurm.job);
         const auto of_step = those_of(of_job, slurm.job + "." + slurm.step);

@@ -30,7 +30,11 @@ struct FoundJob {
     std::string host = {};
     std::uint16_t port = 0;
     std::string run_id = {};
-    bool has_ledger() const { return port == 0; }
+    // It runs on this host and answers there (private_socket.h); empty: not known to.
+    std::string socket = {};
+    bool only_socket = false;  // nothing else is known of it
+    bool queued = false;       // it waits in Slurm's queue
+    bool has_ledger() const { return port == 0 && !only_socket; }
     bool is_in_folder() const { return has_ledger() && etcd.empty(); }
 };
 
@@ -39,6 +43,8 @@ bool is_among(const FoundJob& job, std::string_view ids);
 
 // What a folder can prove of a job.
 enum class JobState {
+    running,  // its ddprun answers on this host
+    queued,   // Slurm starts it again
     succeeded,
     failed,      // its end is recorded, and it was neither a success nor a stop
     stopped,     // by a signal or a time limit: Slurm may start it again, and it goes on
@@ -52,6 +58,10 @@ const char* to_string(JobState state);  // as JSON has it: "no_end"
 
 // Whether another job with the same name has set this ledger aside, so it is over whatever it says.
 bool is_set_aside(const FoundJob& job);
+
+// Whether a ledger's name is this word or has it as a whole part: "8812" and "8812.0" are parts of
+// "lab.8812.0".
+bool is_called(const FoundJob& job, const std::string& word);
 
 // The job and step of Slurm that ddpctl itself runs in; empty: in none.
 struct SlurmNames {

@@ -34,6 +34,7 @@ std::string job_generation(const FoundJob& job) {
 // Colours of a terminal: green, red, yellow.
 const char* colour_of(JobState state) {
     switch (state) {
+        case JobState::running:
         case JobState::succeeded:
             return "\x1b[32m";
         case JobState::failed:
@@ -61,7 +62,9 @@ Json time_json(Duration since_1970) {
 
 Json json_of(const FoundJob& job) {
     const rendezvous::Ending* end = job.newest ? job.newest->end() : nullptr;
-    Json json{{"name", job.name}, {"ledger", job.path}, {"state", to_string(state_of(job))}};
+    Json json{{"name", job.name}};
+    json["ledger"] = job.only_socket ? Json() : Json(job.path);
+    json["state"] = to_string(state_of(job));
     json["verdict"] = end ? Json(rendezvous::to_string(end->verdict)) : Json();
     json["exit_code"] = end ? Json(end->code) : Json();
     json["reason"] = end                  ? Json(end->sentence)
@@ -104,6 +107,10 @@ std::string age_text(Duration age) {
 
 std::string state_text(const FoundJob& job, Duration now) {
     switch (state_of(job)) {
+        case JobState::running:
+            return job.owner.empty() ? "runs" : "runs; is " + job.owner + "'s";
+        case JobState::queued:
+            return "PENDING in Slurm's queue";
         case JobState::succeeded:
             return "succeeded";
         case JobState::failed:
@@ -127,16 +134,18 @@ std::string state_text(const FoundJob& job, Duration now) {
 std::string jobs_text(const std::vector<FoundJob>& jobs, const std::string& folder, Duration now,
                       bool colour) {
     if (jobs.empty()) return "no job has a ledger in " + printable(folder) + "\n";
+    std::size_t ledgers = 0;
     std::vector<std::vector<Cell>> rows{
         {{"NAME"}, {"STATE"}, {"GENERATION"}, {"RESTARTS"}, {"SIZE"}, {"BEGUN"}, {"ENDED"}}};
     std::int64_t bytes = 0;
     for (const FoundJob& job : jobs) {
         bytes += job.bytes;
+        ledgers += job.only_socket ? 0 : 1;
         rows.push_back(row_of(job, now, colour));
     }
     std::string text = table_text(rows, kNumbers);
-    text += count_text(jobs.size(), "ledger") + ", " + size_text(bytes) + " in " +
-            printable(folder) + "\n";
+    text +=
+        count_text(ledgers, "ledger") + ", " + size_text(bytes) + " in " + printable(folder) + "\n";
     for (const FoundJob& job : jobs)
         if (!job.fault.empty() && job.owner.empty())
             text += printable(job.name) + ": " + printable(job.fault) + "\n";

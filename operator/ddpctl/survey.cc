@@ -6,13 +6,13 @@
 
 #include "base/system/careful_open.h"
 #include "base/system/small_file.h"
+#include "operator/ddpctl/whose_job.h"
 #include "rendezvous/ledger/etcd_files.h"
 #include "rendezvous/ledger/etcd_survey.h"
 #include "rendezvous/ledger/ledger_contents.h"
 #include "rendezvous/ledger/ledger_folder.h"
 #include "rendezvous/ledger_format/job_pointer.h"
 #include "rendezvous/ledger_format/ledger_place.h"
-#include "operator/ddpctl/whose_job.h"
 #include "rendezvous/secret/secret.h"
 
 namespace ddprun::launcher {
@@ -160,7 +160,12 @@ Result<Survey> survey_ledgers(const CtlCall& call) {
     const EtcdWish wish{files_of(call), call.value("secret-file")};
     if (ledger.starts_with("etcd:") || ledger.starts_with("etcds:")) return in_etcd(ledger, wish);
     constexpr std::string_view kKind = "directory:";
-    Survey survey{ledger.starts_with(kKind) ? ledger.substr(kKind.size()) : ledger, {}};
+    return survey_folder(ledger.starts_with(kKind) ? ledger.substr(kKind.size()) : ledger, call);
+}
+
+Result<Survey> survey_folder(const std::string& ledger, const CtlCall& call) {
+    const EtcdWish wish{files_of(call), call.value("secret-file")};
+    Survey survey{ledger, {}};
     while (survey.folder.size() > 1 && survey.folder.back() == '/') survey.folder.pop_back();
     if (survey.folder.empty()) survey.folder = kDefault;
 
@@ -193,6 +198,7 @@ std::optional<FoundJob> look_again(const FoundJob& job) {
     if (!job.has_ledger()) return job;
     std::optional<FoundJob> found =
         job.etcd.empty() ? look_at(job.path) : look_in_etcd(job.etcd, job.access, job.name);
+    if (found) found->socket = job.socket;
     if (!found || (job.mark != 0 && found->mark != 0 && found->mark != job.mark))
         return std::nullopt;
     if (found->mark == 0) found->mark = job.mark;

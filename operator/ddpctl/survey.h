@@ -26,6 +26,9 @@ struct Survey {
 // not_found, unavailable, refused.
 Result<Survey> survey_ledgers(const CtlCall& call);
 
+// The same for a folder; an empty name: .ddprun.
+Result<Survey> survey_folder(const std::string& folder, const CtlCall& call);
+
 // The job anew. Nothing: its ledger is not there any more, or is another job's.
 std::optional<FoundJob> look_again(const FoundJob& job);
 

@@ -40,10 +40,11 @@ Result<int> number(const std::string& text, int most, const std::string& what) {
 
 Result<int> rank_of(const CtlCall& call) {
     constexpr int kMostRanks = 1 << 24;
-    if (call.words.size() == 1)
-        return number(call.words.front(), kMostRanks, call.words.front() + " is no rank");
+    if (call.words.size() == 1 || call.words.size() == 2)
+        return number(call.words.back(), kMostRanks, call.words.back() + " is no rank");
     return usage_error("ddpctl " + std::string(call.command->name) +
-                       " takes one rank, as ddpctl status shows them");
+                       " takes one rank, as ddpctl status shows them, after the name of the job if "
+                       "it needs one");
 }
 
 // A rank in the newest generation.
@@ -53,6 +54,7 @@ struct Place {
     std::int64_t generation = -1;
     std::string cause = {};   // why there is this generation
     std::string ended = {};   // how the job has ended; empty: it goes on
+    bool is_here = false;     // it is the leader, which was asked on this host
     std::string lacked = {};  // that generation has no such rank; empty: it has
 };
 
@@ -73,7 +75,8 @@ Result<Place> place_of(AskedJob& job, int rank, Duration within) {
     for (const control::Node& node : status->nodes()) {
         const int first = node.first_rank();
         if (first < 0 || rank < first || rank - first >= node.workers()) continue;
-        if (node.port() == 0)
+        const bool is_here = job.is_here() && node.name() == status->leader();
+        if (node.port() == 0 && !is_here)
             return Error(
                 ErrorCode::unavailable,
                 node.name() + ": " +
@@ -81,7 +84,8 @@ Result<Place> place_of(AskedJob& job, int rank, Duration within) {
         return Place{.node = node.name(),
                      .at = {node.address(), static_cast<std::uint16_t>(node.port())},
                      .generation = status->generation(),
-                     .cause = status->cause()};
+                     .cause = status->cause(),
+                     .is_here = is_here};
     }
     return Place{.generation = status->generation(),
                  .lacked = "there is no rank " + std::to_string(rank) + ": " + generation +
@@ -99,7 +103,8 @@ Error error_of(const Place& place, const grpc::Status& status) {
 }
 
 Result<AskedJob::Connection> connect(const AskedJob& job, const Place& place, Duration limit) {
-    auto connection = job.connect_to(place.at, std::min(limit, kOneNode));
+    auto connection = place.is_here ? job.connect_here_again()
+                                    : job.connect_to(place.at, std::min(limit, kOneNode));
     if (connection) return connection;
     // Its ddprun may be started again: the leader answers, and knows the node.
     const ErrorCode code = connection.error().code();

@@ -28,11 +28,13 @@ job bad 7 --max-restarts=1 /bin/sh -c 'exit 7'
 start killed --nnodes=1 --rdzv-endpoint=127.0.0.1:0 --rdzv-id=killed --ledger=directory:.ddprun --no-python \
     --nproc-per-node=1 sleep 100
 wait_until 20 test -e .ddprun/killed/entry-000000.json || fail "no generation"
-ctl jobs
-expect_in ctl.out '^killed +no end; last entry [0-9]+ s ago +0 +0 '
+is_shown() { ctl jobs && has ctl.out "$1"; } # pattern
+wait_until 20 is_shown '^killed +runs +0 +0 ' || fail "it is not shown as running"
+[[ $(sed -n '2s/ .*//p' ctl.out) == killed ]] || fail "what runs does not come first"
 kill_tree "${pid[killed]}"
 ctl jobs
 expect_code 0
+expect_in ctl.out '^killed +no end; last entry [0-9]+ s ago +0 +0 '
 expect_in ctl.out '^good +succeeded +0 +0 +[0-9.]+ KiB  20[0-9-]{8} [0-9:]{5}Z  20'
 expect_in ctl.out '^bad +failed with 7 +1 +1 '
 expect_in ctl.out '^killed +no end; last entry '

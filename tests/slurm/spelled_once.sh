@@ -7,7 +7,7 @@
 set -euo pipefail
 
 # Who may know the variables. A new place is fine if it compares ids, or makes names from them, and tells Slurm nothing.
-knows='^(slurm/(job_id|allocation|worker_variables)\.cc|keeper/killing/orphans\.cc|launcher/in_slurm/srun_here\.cc|operator/ddpctl/(ask_job|ctl_commands|ctl_text)\.cc)$'
+knows='^(slurm/(job_id|allocation|worker_variables)\.cc|keeper/killing/orphans\.cc|launcher/in_slurm/srun_here\.cc|operator/ddpctl/(meant_job|ctl_commands|ctl_text)\.cc)$'
 
 # Prints what is wrong in a folder.
 look_at() {
@@ -23,6 +23,7 @@ look_at() {
             my ($joint, $next) = ($1, $2);
             next if $next =~ /^"/ or $next =~ /^[\w.()>\s-]*(?:spelled|with_parts|sentence)\(\)/;
             next if $next =~ /^(?:slurm::fold_hostlist|to_text)\(/ or $next =~ /^who\.slurm_job_id\b/;
+            next if $next =~ /^queued\.spelled\b/; # as squeue has printed it (%i)
             next if $joint eq "," and $next !~ /job|id/i;
             $next =~ s/\s.*//s;
             print "$ARGV: $next is told to Slurm, and is no JobId::spelled()\n";

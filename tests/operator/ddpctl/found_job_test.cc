@@ -78,10 +78,9 @@ TEST(ChooseJob, SaysWhereItLooked) {
     EXPECT_EQ(
         choose_job({}, {}, ".ddprun").error(),
         Error(ErrorCode::not_found,
-              "no job has a ledger in .ddprun; go to the folder in which it was started, give "
-              "--ledger=PATH or --ledger=etcd:HOST:PORT, or, where its ledger is in memory or "
-              "its nodes meet at ddprun-rendezvous, --rdzv-endpoint=HOST:PORT; a job of one node "
-              "answers if it was started with --ledger=directory:PATH or --ledger=memory"));
+              "no job has a ledger in .ddprun, and none of yours runs on this host; name it by "
+              "its id in Slurm, or give the job's --ledger=PATH, --ledger=etcd:HOST:PORT or "
+              "--rdzv-endpoint=HOST:PORT"));
 }
 
 // A job that runs is meant, not those that ended before it in the same folder. The step of Slurm in
