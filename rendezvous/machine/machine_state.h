@@ -33,7 +33,6 @@
 #include "rendezvous/parts/allocation_start.h"
 #include "rendezvous/parts/allocation_watch.h"
 #include "rendezvous/parts/claim.h"
-#include "rendezvous/parts/early_facts.h"
 #include "rendezvous/parts/gathering.h"
 #include "rendezvous/parts/generation_news.h"
 #include "rendezvous/parts/heard_leader.h"

@@ -13,8 +13,10 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rendezvous/model/messages.h"
@@ -91,6 +93,21 @@ class GenerationFacts {
     Time stop_at_{};
     Time led_ = kLongAgo;
     std::int64_t revision_ = 0;
+};
+
+// Facts about a generation whose entry this leader has not read yet. They count as soon as the
+// leader knows the entry.
+class EarlyFacts {
+  public:
+    void hear(const NodeId& node, const Facts& said, Time now) {
+        GenerationFacts& known = facts_[node];
+        if (known.generation() != said.generation) known = GenerationFacts(said.generation);
+        known.hear(said, now);
+    }
+    std::map<NodeId, GenerationFacts> take() { return std::exchange(facts_, {}); }
+
+  private:
+    std::map<NodeId, GenerationFacts> facts_;
 };
 
 }  // namespace ddprun::rendezvous

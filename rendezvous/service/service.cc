@@ -9,6 +9,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "base/loop/accept_loop.h"
 #include "base/system/boot_clock.h"
@@ -17,10 +18,10 @@
 #include "rendezvous/service/gate.h"
 #include "rendezvous/service/ledger_calls.h"
 #include "rendezvous/service/neighbours.h"
-#include "rendezvous/service/owners.h"
 #include "rendezvous/service/sessions.h"
 #include "rendezvous/wire/frame.h"
 #include "rendezvous/wire/wire.h"
+#include "store/door/socket_user.h"
 
 namespace ddprun::rendezvous {
 
@@ -35,6 +36,21 @@ constexpr std::chrono::seconds kFlushTime{6};
 constexpr std::size_t kRoom = 256;
 // The shortest wait for a deadline. It keeps a deadline that a Tick has not moved from spinning.
 constexpr Duration kLeastTick = std::chrono::milliseconds{1};
+
+// A text that is no address names no socket of ours.
+store::SocketUsers::Endpoint endpoint_of(const std::string& address, std::uint16_t port) {
+    error_code error;
+    return {asio::ip::make_address(address, error), port};
+}
+
+// Asks the kernel of this host whose connections to the workers' store these are.
+Owners owners_of(store::SocketUsers& users, const AskOwners& asked) {
+    std::vector<store::Ends> ends;
+    for (const SocketEnds& socket : asked.sockets)
+        ends.emplace_back(endpoint_of(socket.from, socket.from_port),
+                          endpoint_of(socket.to, socket.to_port));
+    return {asked.number, users.owners(ends)};
+}
 
 }  // namespace
 

@@ -1,10 +1,9 @@
-// Three small parts of the rendezvous machine: the answer of a dormant service, facts of a
-// generation that is not known yet, and the output of a step. Pure. The lease is 10 s.
+// Two small parts of the rendezvous machine: the answer of a dormant service, and the output of a
+// step. Pure. The lease is 10 s.
 #include "rendezvous/parts/heard_leader.h"
 
 #include <gmock/gmock.h>
 
-#include "rendezvous/parts/early_facts.h"
 #include "rendezvous/parts/output.h"
 #include "tests/support/builders.h"
 
@@ -28,21 +27,6 @@ TEST(HeardLeader, IsNamedForHalfALease) {
     // An empty peer: this node has lost the leader too.
     heard.heard({}, at(8));
     EXPECT_EQ(heard.answer(at(8), kHeardLease).address, "") << "it is lost";
-}
-
-// After a takeover nodes say what they know before the leader has read the newest entry. Facts of
-// generation 3 must not count for generation 4.
-TEST(EarlyFacts, Rule16e_KeepOnlyTheNewestGenerationOfEachNode) {
-    EarlyFacts early;
-    early.hear(node("a"), {.generation = Generation{3}, .reach = Reach::progressed}, at(1));
-    early.hear(node("a"), {.generation = Generation{4}}, at(2));
-    early.hear(node("b"), {.generation = Generation{3}, .reach = Reach::progressed}, at(2));
-    const auto all = early.take();
-    ASSERT_EQ(all.size(), 2u);
-    EXPECT_EQ(all.at(node("a")).generation(), Generation{4});
-    EXPECT_EQ(all.at(node("a")).reach(), Reach::start);
-    EXPECT_EQ(all.at(node("b")).reach(), Reach::progressed);
-    EXPECT_TRUE(early.take().empty());
 }
 
 // The shell carries the effects out in this order: a log line before the connection closes.

@@ -137,3 +137,18 @@ TEST(GenerationFacts, CountWhatIsNews) {
     facts.led_at(at(12));
     EXPECT_EQ(facts.revision(), 4);
 }
+
+// After a takeover nodes say what they know before the leader has read the newest entry. Facts of
+// generation 3 must not count for generation 4.
+TEST(EarlyFacts, Rule16e_KeepOnlyTheNewestGenerationOfEachNode) {
+    EarlyFacts early;
+    early.hear(node("a"), {.generation = Generation{3}, .reach = Reach::progressed}, at(1));
+    early.hear(node("a"), {.generation = Generation{4}}, at(2));
+    early.hear(node("b"), {.generation = Generation{3}, .reach = Reach::progressed}, at(2));
+    const auto all = early.take();
+    ASSERT_EQ(all.size(), 2u);
+    EXPECT_EQ(all.at(node("a")).generation(), Generation{4});
+    EXPECT_EQ(all.at(node("a")).reach(), Reach::start);
+    EXPECT_EQ(all.at(node("b")).reach(), Reach::progressed);
+    EXPECT_TRUE(early.take().empty());
+}
