@@ -108,7 +108,8 @@ std::string age_text(Duration age) {
 std::string state_text(const FoundJob& job, Duration now) {
     switch (state_of(job)) {
         case JobState::running:
-            return job.owner.empty() ? "runs" : "runs; is " + job.owner + "'s";
+            return "runs as " + job.socket.substr(job.socket.rfind('~') + 1) +  // its process
+                   (job.owner.empty() ? "" : "; is " + job.owner + "'s");
         case JobState::queued:
             return "PENDING in Slurm's queue";
         case JobState::succeeded:
@@ -144,8 +145,9 @@ std::string jobs_text(const std::vector<FoundJob>& jobs, const std::string& fold
         rows.push_back(row_of(job, now, colour));
     }
     std::string text = table_text(rows, kNumbers);
-    text +=
-        count_text(ledgers, "ledger") + ", " + size_text(bytes) + " in " + printable(folder) + "\n";
+    if (ledgers > 0)
+        text += count_text(ledgers, "ledger") + ", " + size_text(bytes) + " in " +
+                printable(folder) + "\n";
     for (const FoundJob& job : jobs)
         if (!job.fault.empty() && job.owner.empty())
             text += printable(job.name) + ": " + printable(job.fault) + "\n";

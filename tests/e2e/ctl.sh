@@ -29,7 +29,7 @@ start killed --nnodes=1 --rdzv-endpoint=127.0.0.1:0 --rdzv-id=killed --ledger=di
     --nproc-per-node=1 sleep 100
 wait_until 20 test -e .ddprun/killed/entry-000000.json || fail "no generation"
 is_shown() { ctl jobs && has ctl.out "$1"; } # pattern
-wait_until 20 is_shown '^killed +runs +0 +0 ' || fail "it is not shown as running"
+wait_until 20 is_shown '^killed +runs as [0-9]+ +0 +0 ' || fail "it is not shown as running"
 [[ $(sed -n '2s/ .*//p' ctl.out) == killed ]] || fail "what runs does not come first"
 kill_tree "${pid[killed]}"
 ctl jobs

@@ -54,8 +54,8 @@ expect_code 2
 expect_in "$work/ctl.err" '2 jobs of yours run on this host; choose one, such as ddpctl status [0-9]+: .*\(alpha\)'
 ctl jobs
 expect_code 0
-expect_in "$work/ctl.out" '^alpha +runs '
-expect_in "$work/ctl.out" '^beta +runs '
+expect_in "$work/ctl.out" '^alpha +runs as [0-9]+ '
+expect_in "$work/ctl.out" '^beta +runs as [0-9]+ '
 (cd "$work/two" && ctl status && expect_code 0 && expect_in "$work/ctl.out" '^job +beta')
 ctl restart beta
 expect_code 0
@@ -93,7 +93,7 @@ if ((EUID == 0)) && getent passwd daemon >/dev/null; then
         "$work/ddprun_here" --standalone --rdzv-id="d$mark" --no-python --nproc-per-node=1 sleep 310 \
         >"$work/daemons.out" 2>"$work/daemons.err" </dev/null &
     daemons=$!
-    sees() { ctl jobs --all && has "$work/ctl.out" "^d$mark +runs; is daemon's"; }
+    sees() { ctl jobs --all && has "$work/ctl.out" "^d$mark +runs as [0-9]+; is daemon's"; }
     wait_until 20 sees || fail "root does not see it: $(cat "$work/ctl.out")"
     ctl jobs
     expect_not_in "$work/ctl.out" "d$mark"
