@@ -36,6 +36,7 @@
 #include "launcher/options/config_files.h"
 #include "launcher/options/options.h"
 #include "launcher/options/printed_text.h"
+#include "launcher/options/rehearsal_order.h"
 #include "launcher/plan/check_plan.h"
 #include "launcher/plan/make_plan.h"
 #include "rendezvous/ledger/etcd_files.h"
@@ -329,6 +330,26 @@ int dry_run(const launcher::Options& options, const Allocation& allocation,
                 *options.dry_run);
 }
 
+// Only returns with an exit code where the rehearsal cannot begin.
+int rehearse(const launcher::Options& options, const Environment& environment,
+             const char* called_as, const launcher::Products& products) {
+    const auto found = launcher::find_python(environment, called_as, is_torchrun(called_as));
+    const std::string python = options.python.value_or(
+        found.value_or(launcher::find_in_path("python3", optional_value(environment, "PATH"))));
+    if (python.empty())
+        return fail(
+            Error(ErrorCode::usage, "--rehearse: no python3 is in PATH; name one with --python"));
+    const auto tasks = optional_value(environment, "SLURM_STEP_NUM_TASKS");
+    if (tasks && *tasks != "1")
+        return fail_once(
+            Error(ErrorCode::usage, "--rehearse: plays on one node, but this step has " + *tasks +
+                                        " tasks; use srun --nodes=1 --ntasks=1"),
+            environment);
+    std::error_code ignored;
+    const auto own = std::filesystem::read_symlink(own_program(), ignored).string();
+    return fail(products.rehearse(python, launcher::rehearsal_order(options, own)));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -356,6 +377,8 @@ int main(int argc, char** argv) {
     // A dry run ends here: before anything is opened, started or written.
     if (options->dry_run) return dry_run(*options, allocation, environment, argv[0]);
 
+    if (!options->rehearsal.faults.empty())
+        return rehearse(*options, environment, argv[0], products);
     if (options->check)
         if (const auto good = check_places(environment); !good) return fail(good.error());
     auto input = plan_job(*options, allocation, environment, argv[0]);

@@ -11,6 +11,7 @@
 #include "agent/node/products.h"
 #include "agent/parts/warm_findings.h"
 #include "agent/workers/python_command.h"
+#include "base/error.h"
 #include "launcher/job/event_program.h"
 #include "rendezvous/link/operator_desk.h"
 
@@ -24,6 +25,8 @@ struct Products {
     agent::warm::WarmCheck (*warm_check)(
         const agent::PythonCommand& command, const std::string& temporary,
         const std::map<std::string, std::string>& environment) = nullptr;
+    // Becomes the program that plays a rehearsal (rehearsal/rehearse.h); returns why it cannot.
+    Error (*rehearse)(const std::string& python, const std::vector<std::string>& order) = nullptr;
     std::vector<std::string_view> missing;  // as options/product_names.h calls them
 };
 

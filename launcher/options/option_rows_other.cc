@@ -1,7 +1,11 @@
 // The rows of the options that print something and leave, and of torchrun's options that have no
 // effect here.
+#include <sstream>
+#include <string_view>
+
 #include "launcher/options/option_rows.h"
 #include "launcher/options/option_setters.h"
+#include "launcher/options/product_names.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -13,6 +17,50 @@ MaybeError set_dry_run(Options& options, const std::string& value) {
 
 MaybeError set_check(Options& options, const std::string& value) {
     options.check = value == "json" ? CheckFormat::json : CheckFormat::text;
+    return std::nullopt;
+}
+
+constexpr std::string_view kFaults = "kill stop node hang disk torn";
+
+// Which faults to play, each once and in the order of kFaults.
+MaybeError set_rehearse(Options& options, const std::string& value) {
+    std::string given = "," + value + ",";
+    auto& faults = options.rehearsal.faults;
+    faults.clear();
+    std::istringstream known{std::string(kFaults)};
+    for (std::string name; known >> name;) {
+        const auto at = given.find("," + name + ",");
+        if (at == std::string::npos) continue;
+        given.erase(at, name.size() + 1);
+        faults.push_back(name);
+    }
+    if (given == ",") return std::nullopt;
+    return usage_error(
+        "not a list of faults; give some of kill,stop,node,hang,disk,torn, each once");
+}
+
+MaybeError set_rehearse_steps(Options& options, const std::string& value) {
+    options.rehearsal.first_given = "--rehearse-steps";
+    return store(options.rehearsal.steps, read_int(value, 4, 1'000'000'000));
+}
+
+MaybeError set_rehearse_seed(Options& options, const std::string& value) {
+    options.rehearsal.first_given = "--rehearse-seed";
+    return store(options.rehearsal.seed, read_int(value, 0, 1'000'000'000));
+}
+
+MaybeError set_rehearse_pattern(Options& options, const std::string& value) {
+    options.rehearsal.first_given = "--rehearse-pattern";
+    const auto open = value.find('(');
+    if (open == std::string::npos || value.find(')', open) == std::string::npos)
+        return usage_error("has no group for the step; give for example 'it ([0-9]+)'");
+    options.rehearsal.pattern = value;
+    return std::nullopt;
+}
+
+MaybeError set_rehearse_format(Options& options, const std::string& value) {
+    options.rehearsal.first_given = "--rehearse-format";
+    options.rehearsal.format = value;
     return std::nullopt;
 }
 
@@ -107,6 +155,49 @@ constexpr OptionRow kOther[] = {
              "all nodes meet, reach each other and see the ledger, and their GPUs, clocks, disk "
              "space and limits. The exit code is 69 if there is a problem. PROGRAM may be left out",
      .set = set_check},
+    {.name = "rehearse",
+     .placeholder = "FAULT,...",
+     .choices = kFaults,
+     .implied = "kill,stop,node,hang,disk,torn",
+     .pet = false,
+     .products = kRehearsal,
+     .help = "Run the program twice undisturbed, then once with each fault at a random step, and "
+             "report whether it resumes, what is lost, and whether the results are the same. It "
+             "plays on this node, in a private copy: no file of yours changes. The exit code is 0 "
+             "if all held. kill: a rank. node: all ranks and ddprun. stop: SIGTERM to ddprun. "
+             "hang: a frozen rank. disk: full for a while. torn: a save that was cut off",
+     .set = set_rehearse},
+    {.name = "rehearse-steps",
+     .placeholder = "N",
+     .pet = false,
+     .products = kRehearsal,
+     .default_text = "100",
+     .help = "The last step of each run of a rehearsal",
+     .set = set_rehearse_steps},
+    {.name = "rehearse-seed",
+     .placeholder = "N",
+     .pet = false,
+     .products = kRehearsal,
+     .help = "The same seed draws the same steps and ranks for the faults. Default: drawn, and "
+             "printed",
+     .set = set_rehearse_seed},
+    {.name = "rehearse-pattern",
+     .placeholder = "REGEX",
+     .pet = false,
+     .products = kRehearsal,
+     .help = "How a line of the program shows its step: a regular expression of Python with one "
+             "group. Default: lines with a step, an iteration, a progress bar or an epoch; else "
+             "reported progress",
+     .set = set_rehearse_pattern},
+    {.name = "rehearse-format",
+     .placeholder = "text|json",
+     .choices = "text json",
+     .closed = true,
+     .pet = false,
+     .products = kRehearsal,
+     .default_text = "text",
+     .help = "The form of the report of a rehearsal",
+     .set = set_rehearse_format},
     {.name = "print-sbatch",
      .placeholder = "smallest|array|container|elastic|preemptible",
      .brief = "print a batch script for Slurm",

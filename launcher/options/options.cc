@@ -222,6 +222,11 @@ bool is_second_address(const std::string& program) {
 MaybeError check_together(Options& options) {
     if (options.check && options.dry_run)
         return usage_error("--check and --dry-run: give one of them");
+    const RehearsalOptions& rehearsal = options.rehearsal;
+    if (!rehearsal.faults.empty() && (options.check || options.dry_run))
+        return usage_error("--rehearse: give it without --check and --dry-run");
+    if (rehearsal.faults.empty() && !rehearsal.first_given.empty())
+        return usage_error(rehearsal.first_given + ": give it together with --rehearse");
     if (options.program.empty() && !options.check && !options.print_sbatch)
         return usage_error(
             "no program is given; write ddprun [OPTIONS] PROGRAM [ARGUMENTS], see --help");

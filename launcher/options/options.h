@@ -39,6 +39,16 @@ using Environment = std::map<std::string, std::string>;
 enum class DryRunFormat { text, json };
 enum class CheckFormat { text, json };
 
+// A rehearsal is played instead of the job.
+struct RehearsalOptions {
+    std::vector<std::string> faults;  // empty: no rehearsal
+    int steps = 100;
+    std::optional<int> seed;  // none: drawn
+    std::string pattern;      // a regular expression of Python; empty: found by itself
+    std::string format = "text";
+    std::string first_given;  // an option --rehearse-…, which needs --rehearse; empty: none
+};
+
 // Where an option's value came from. The later wins.
 enum class OptionSource { site, file, environment, command_line };
 
@@ -71,6 +81,8 @@ struct Options {
     std::optional<DryRunFormat> dry_run;
     // Test the allocation instead of starting the job (check_report.h).
     std::optional<CheckFormat> check;
+    // Play faults with the program instead of the start.
+    RehearsalOptions rehearsal;
 
     // Nodes and workers.
     std::optional<NodeRange> nnodes;

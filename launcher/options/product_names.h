@@ -8,7 +8,7 @@ namespace ddprun::launcher {
 
 inline constexpr std::string_view kOperators = "the operators' service", kEtcd = "etcd",
                                   kWarmStarts = "warm starts", kMpi = "MPI",
-                                  kDiagnosis = "diagnosis",
+                                  kDiagnosis = "diagnosis", kRehearsal = "rehearsal",
                                   kFlightRecorder = "diagnosis, warm starts";  // it needs both
 
 }  // namespace ddprun::launcher

@@ -38,6 +38,7 @@ refuses "the operators' service" --on-event=true
 refuses etcd --ledger=etcd:localhost:2379 --etcd-user-file=x
 refuses MPI --pmi
 refuses diagnosis --hang-timeout=auto
+refuses rehearsal --rehearse=kill --rehearse-steps=9
 
 say "an operator who calls is turned away, and the job goes on"
 start job --nnodes=1 --rdzv-endpoint="127.0.0.1:$(free_port)" --rdzv-id=lone --ledger="directory:$work/ledgers" \

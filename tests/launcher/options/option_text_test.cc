@@ -118,7 +118,7 @@ TEST(OptionText, AValueThatMayBeLeftOut) {
     EXPECT_THAT(completion("fish", "ddprun"), HasSubstr("-l dry-run -a 'text json'"));
     EXPECT_THAT(completion("bash", "ddprun"),
                 HasSubstr("&& $before != --dry-run && $before != --check "
-                          "&& $before != --print-sbatch ]]"));
+                          "&& $before != --rehearse && $before != --print-sbatch ]]"));
     EXPECT_THAT(completion("zsh", "ddprun"), HasSubstr("'--dry-run=-["));
     EXPECT_THAT(completion("zsh", "ddprun"), HasSubstr("::text|json:(text json)'"));
     EXPECT_THAT(completion("tcsh", "ddprun"), testing::Not(HasSubstr("n/--dry-run/")));
