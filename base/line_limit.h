@@ -1,5 +1,5 @@
-// How many lines about strangers a log gets: ten in ten seconds. The rest is counted. A sentence that
-// repeats the last one gets no line for a minute, and is not counted. Pure.
+// How many lines about strangers a log gets: ten in ten seconds. The rest is counted. A sentence
+// that repeats the last one gets no line for a minute, and is not counted. Pure.
 #pragma once
 
 #include <chrono>
