@@ -14,6 +14,7 @@ _MAKES = ("mkdir", "mkdirat", "unlink", "unlinkat", "rmdir", "rename", "renameat
 # Names and numbers that are others in each job.
 _NUMBERS = ((r"/proc/\d+", "/proc/N"),
             (r"(sin6?_port=htons\(|fd/|\.part-)\d+", r"\1N"), (r"/ddprun_\w{6}\b", "/ddprun_N"),
+            (r"/ddprun/(\.new-|[0-9a-f]{16}~)\d+", r"/ddprun/\1N"), (r"/[0-9a-f]{16}~N", "/JOB~N"),
             (r"/tmp[a-z0-9_]{8}\b", "/tmpN"), (r"(?<=/)[a-z0-9_]{8}(?=\")", "N"))
 
 
