@@ -302,9 +302,9 @@ here history
 expect_code 1
 expect_in "$work/ctl.err" 'the ledger of this job is in memory'
 cd "$work/elsewhere"
-here status # the only one that runs on this host
-expect_code 0
-expect_in "$work/ctl.out" "^job +$id, led by n1"
+# The only one that runs on this host. Its private socket is there soon after its workers have started.
+found_from_elsewhere() { here status && ((code == 0)) && has "$work/ctl.out" "^job +$id, led by n1"; }
+wait_until 20 found_from_elsewhere || fail "it is not found: $(cat "$work/ctl.err")"
 here status --rdzv-endpoint=127.0.0.1:1
 expect_code 69
 expect_in "$work/ctl.err" 'nobody answers at 127.0.0.1:1 \(Connection refused\): .*ddpctl history'

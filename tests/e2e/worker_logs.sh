@@ -125,7 +125,7 @@ expect_code 1
 expect_in "$work/ctl.err" 'there is no rank 2: generation 0 has ranks 0 to 1'
 ctl stacks 2
 expect_code 1
-for words in 'logs one' 'logs -- -1' 'logs' 'logs 1 2' 'logs 1 --lines=10001' 'stacks'; do
+for words in 'logs one' 'logs -- -1' 'logs' 'logs 1 2 3' 'logs 1 --lines=10001' 'stacks'; do
     # shellcheck disable=SC2086
     ctl $words
     expect_code 2
