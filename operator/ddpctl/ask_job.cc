@@ -310,6 +310,9 @@ Result<> AskedJob::ask(const Ask& ask, Duration patience, NobodyLeads then) {
                              std::chrono::duration_cast<std::chrono::milliseconds>(kOneCall));
         const grpc::Status status = ask(**stub, context);
         if (status.ok()) return {};
+        // The kernel takes connections for a process that is stopped.
+        if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && is_suspended())
+            return with_advice(to_error(status), true);
         if (!passes(status) || boot_now() >= until) return to_error(status);
         leads_elsewhere_ = is_here_ && !job_.only_socket;
         tell_waiting(to_error(status), begun, until);

@@ -31,7 +31,8 @@ NO_MESSAGES = re.compile(r"option_rows_|manual_sections|ctl_commands|ctl_text|ct
                          r"|daemon_options\.cc|option_text|sbatch_text|operator/page/page_|metrics_text")
 # Parts of a longer message which is found where it begins, and why something was not tried, which needs nobody.
 PARTS = re.compile(r"warm/|agent/pmi/|agent/node/operator_answers|agent/workers/python_command|base/system/careful_open"
-                   r"|base/loop/child_program|in_slurm/slurm_calls|operator/control/tunnel|store/client/client")
+                   r"|base/loop/child_program|in_slurm/slurm_calls|operator/control/(?:tunnel|private_socket)"
+                   r"|store/client/client")
 # Where a message is about one value that a person has written: insert() lists them.
 ABOUT_A_VALUE = ("base/command_line/", "launcher/options/", "operator/ddpctl/", "operator/page/",
                  "daemon/daemon_options.cc", "store/door/network.cc")

@@ -14,7 +14,7 @@ slurmlab=$root/tests/tools/slurmlab
 work=$(mktemp -d)
 export TMPDIR=$work/tmp # what a job leaves in it is counted too
 mkdir "$TMPDIR"
-export XDG_RUNTIME_DIR=$work/run # of the jobs' private sockets
+export XDG_RUNTIME_DIR=$work/sockets # of the jobs' private sockets
 mkdir -m 700 "$XDG_RUNTIME_DIR"
 export XDG_CACHE_HOME=$work/cache # of PyTorch, matplotlib and others
 # For a shell in a mount namespace of its own that mounts over a folder above this clone: evaluated before and after.
