@@ -14,8 +14,8 @@ import pathlib
 import re
 import sys
 
-ROOMS = ("agent", "base", "daemon", "diagnosis", "keeper", "launcher", "operator", "rendezvous", "slurm", "store",
-         "warm")
+ROOMS = ("agent", "base", "daemon", "diagnosis", "keeper", "launcher", "operator", "rehearsal", "rendezvous", "slurm",
+         "store", "warm")
 # What begins a message: the call, or the first words of a note.
 BEGIN = re.compile(
     r"\busage_error\(|\bErrorCode::(?:usage|unavailable|refused),|\bNote::Level::(?:warn|error),"
