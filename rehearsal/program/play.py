@@ -122,8 +122,8 @@ class Player:
             self._watch.close()
         seen.seconds = self._now()
         seen.saves, seen.writes = self._watch.saves, self._watch.writes
-        if seen.saves:
-            seen.names = names_in(seen.saves[-1].path)
+        # A file that only names the newest snapshot has no names in it.
+        seen.names = next(filter(None, (names_in(save.path) for save in reversed(seen.saves))), [])
         return seen
 
     def _now(self) -> float:
