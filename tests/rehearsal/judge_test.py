@@ -100,6 +100,11 @@ class Judge(unittest.TestCase):
             self.assertIn(cause, verdict.causes[0])
             self.assertFalse(verdict.held)
 
+    def test_what_was_right_at_the_first_step_is_not_blamed(self):
+        lines = [line(11)] + [line(step, "0.8") for step in range(12, 21)]
+        verdict = killed(lines, names=[name for name in ALL if name not in ("rng", "sampler")])
+        self.assertIn("is saved and not loaded", verdict.causes[0])
+
     def test_older_snapshot_than_the_newest_is_named(self):
         verdict = killed([line(step) for step in range(6, 21)])
         self.assertEqual((verdict.held, verdict.skipped), (False, 10))
