@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from typing import Dict, List, Optional, Tuple
 
 from ddprun_rehearsal.contents import names_in
-from ddprun_rehearsal.private import PrivateCopy
+from ddprun_rehearsal.private import PrivateCopy, libc
 from ddprun_rehearsal.steps import Reader
 from ddprun_rehearsal.watch import Save, Watch
 
 MARK = "DDPRUN_REHEARSAL"
 SILENCE = 300.0  # seconds without a step or an end, before an undisturbed run is given up
+PR_SET_PDEATHSIG = 1
 LEAVES = 5.0  # processes of a job that has ended may need as long
 
 
@@ -85,6 +86,11 @@ def workers(mark: str) -> Dict[int, int]:
             if environment.get("RANK", "").isdigit() and "RANK" not in marked.get(parent_of(pid), {})}
 
 
+def die_with_rehearsal() -> None:
+    """In the child: ddprun is killed with us, and its keeper ends the workers. Otherwise it would train to its end."""
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def describe(pid: int) -> str:
     try:
         with open("/proc/%d/cmdline" % pid, "rb") as file:
@@ -131,7 +137,8 @@ class Player:
 
     def _start(self) -> None:
         self._job = subprocess.Popen(self._order.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                     stderr=subprocess.STDOUT, env=self._environment, start_new_session=True)
+                                     stderr=subprocess.STDOUT, env=self._environment, start_new_session=True,
+                                     preexec_fn=die_with_rehearsal)
         self._heard = self._now()
 
     def _needs_second_job(self) -> bool:
