@@ -32,6 +32,7 @@ struct FoundJob {
     std::string run_id = {};
     // It runs on this host and answers there (private_socket.h); empty: not known to.
     std::string socket = {};
+    std::int64_t process = 0;  // that answers there
     bool only_socket = false;  // nothing else is known of it
     bool queued = false;       // it waits in Slurm's queue
     bool has_ledger() const { return port == 0 && !only_socket; }

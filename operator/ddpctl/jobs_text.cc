@@ -108,7 +108,7 @@ std::string age_text(Duration age) {
 std::string state_text(const FoundJob& job, Duration now) {
     switch (state_of(job)) {
         case JobState::running:
-            return "runs as " + job.socket.substr(job.socket.rfind('~') + 1) +  // its process
+            return "runs as " + std::to_string(job.process) +
                    (job.owner.empty() ? "" : "; is " + job.owner + "'s");
         case JobState::queued:
             return "PENDING in Slurm's queue";

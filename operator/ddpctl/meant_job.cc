@@ -36,9 +36,14 @@ std::string own_folder() {
     return fs::current_path(unknown).string();
 }
 
+void answers_at(FoundJob& found, const PrivateJob& job) {
+    found.socket = job.path;
+    found.process = job.process;
+}
+
 FoundJob only_socket_of(const PrivateJob& job) {
     FoundJob found{job.name, job.path};
-    found.socket = job.path;
+    answers_at(found, job);
     found.only_socket = true;
     if (job.user != ::geteuid()) found.owner = user_name(job.user);
     return found;
@@ -54,7 +59,7 @@ FoundJob job_of(const PrivateJob& job, const CtlCall& call) {
         if (rendezvous::socket_name(other.name) == job.name && other.newest &&
             !other.newest->end()) {
             found = other;
-            found.socket = job.path;
+            answers_at(found, job);
         }
     return found;
 }
@@ -153,7 +158,7 @@ Result<FoundJob> find_unnamed(const CtlCall& call, Wanted wanted) {
     std::erase_if(here,
                   [folder = own_folder()](const PrivateJob& one) { return one.folder != folder; });
     for (const PrivateJob& one : here)
-        if (job && rendezvous::socket_name(job->name) == one.name) job->socket = one.path;
+        if (job && rendezvous::socket_name(job->name) == one.name) answers_at(*job, one);
     const bool has_ended = !job || (job->newest && job->newest->end());
     if (!has_ended || wanted == Wanted::any) return job;
     if (here.size() == 1) return job_of(here.front(), call);
@@ -230,13 +235,14 @@ Result<Survey> survey_all(const CtlCall& call) {
         const std::string ledgers = job.folder == here ? survey->folder : job.folder + kLedgers;
         const auto found = std::ranges::find_if(survey->jobs, [&](const FoundJob& other) {
             const bool over = other.newest && other.newest->end();
-            return !over && rendezvous::socket_name(other.name) == job.name &&
+            return !over && job.user == ::geteuid() &&
+                   rendezvous::socket_name(other.name) == job.name &&
                    fs::path(other.path).parent_path() == ledgers;
         });
         if (found == survey->jobs.end())
             survey->jobs.push_back(only_socket_of(job));
         else
-            found->socket = job.path;
+            answers_at(*found, job);
     }
     for (FoundJob& job : survey->jobs) job.queued = is_among(job, queue.pending);
     const auto order = [](const FoundJob& job) {

@@ -198,7 +198,7 @@ std::optional<FoundJob> look_again(const FoundJob& job) {
     if (!job.has_ledger()) return job;
     std::optional<FoundJob> found =
         job.etcd.empty() ? look_at(job.path) : look_in_etcd(job.etcd, job.access, job.name);
-    if (found) found->socket = job.socket;
+    if (found) found->socket = job.socket, found->process = job.process;
     if (!found || (job.mark != 0 && found->mark != 0 && found->mark != job.mark))
         return std::nullopt;
     if (found->mark == 0) found->mark = job.mark;
