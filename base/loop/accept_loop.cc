@@ -1,6 +1,7 @@
 // Accepts connections one at a time, and pauses after an error.
 #include "base/loop/accept_loop.h"
 
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <utility>
@@ -18,8 +19,10 @@ constexpr std::chrono::milliseconds kPause{100};
 
 // Handlers hold this object by weak_ptr: the AcceptLoop may be destroyed from within a callback,
 // while an accept or a timer is still pending in Asio.
-struct AcceptLoop::State : std::enable_shared_from_this<State> {
-    State(tcp::acceptor acceptor, Take take, Failing failing)
+template <class Protocol>
+struct AcceptLoopOf<Protocol>::State : std::enable_shared_from_this<State> {
+    using Socket = typename Protocol::socket;
+    State(Acceptor acceptor, Take take, Failing failing)
         : acceptor(std::move(acceptor)),
           pause(this->acceptor.get_executor()),
           take(std::move(take)),
@@ -27,7 +30,7 @@ struct AcceptLoop::State : std::enable_shared_from_this<State> {
 
     void accept() {
         acceptor.async_accept(peer,
-                              [weak = weak_from_this()](error_code error, tcp::socket socket) {
+                              [weak = this->weak_from_this()](error_code error, Socket socket) {
                                   const auto self = weak.lock();
                                   if (self && self->acceptor.is_open())
                                       self->accepted(error, std::move(socket));
@@ -36,7 +39,7 @@ struct AcceptLoop::State : std::enable_shared_from_this<State> {
 
     // ECONNABORTED means that a caller gave up while it waited in the backlog. That is no problem
     // of ours, so accepting continues at once.
-    void accepted(error_code error, tcp::socket socket) {
+    void accepted(error_code error, Socket socket) {
         if (error && error != boost::asio::error::connection_aborted) return wait(error);
         // `take` may destroy the AcceptLoop. `self` in accept() keeps this object alive until the
         // handler returns.
@@ -53,7 +56,7 @@ struct AcceptLoop::State : std::enable_shared_from_this<State> {
     void wait(error_code error) {
         paused = true;
         pause.expires_after(kPause);
-        pause.async_wait([weak = weak_from_this()](error_code aborted) {
+        pause.async_wait([weak = this->weak_from_this()](error_code aborted) {
             const auto self = weak.lock();
             if (!self || aborted) return;
             self->paused = false;
@@ -64,8 +67,8 @@ struct AcceptLoop::State : std::enable_shared_from_this<State> {
                     "; trying again, see ulimit -n if these are file descriptors");
     }
 
-    tcp::acceptor acceptor;
-    tcp::endpoint peer;  // of the connection that is being accepted
+    Acceptor acceptor;
+    typename Protocol::endpoint peer;  // of the connection that is being accepted
     boost::asio::steady_timer pause;
     const Take take;
     const Failing failing;
@@ -73,20 +76,34 @@ struct AcceptLoop::State : std::enable_shared_from_this<State> {
     bool told = false;  // the owner knows of the failure; reset when accepting works again
 };
 
-AcceptLoop::AcceptLoop(tcp::acceptor acceptor, Take take, Failing failing)
+template <class Protocol>
+AcceptLoopOf<Protocol>::AcceptLoopOf(Acceptor acceptor, Take take, Failing failing)
     : state_(std::make_shared<State>(std::move(acceptor), std::move(take), std::move(failing))) {}
 
-AcceptLoop::~AcceptLoop() { close(); }
+template <class Protocol>
+AcceptLoopOf<Protocol>::~AcceptLoopOf() {
+    close();
+}
 
-void AcceptLoop::start() { state_->accept(); }
+template <class Protocol>
+void AcceptLoopOf<Protocol>::start() {
+    state_->accept();
+}
 
-bool AcceptLoop::paused() const { return state_->paused; }
+template <class Protocol>
+bool AcceptLoopOf<Protocol>::paused() const {
+    return state_->paused;
+}
 
-void AcceptLoop::close() {
+template <class Protocol>
+void AcceptLoopOf<Protocol>::close() {
     error_code ignored;  // closing a listening socket loses no data
     state_->acceptor.close(ignored);
     state_->pause.cancel();
     state_->paused = false;
 }
+
+template class AcceptLoopOf<boost::asio::ip::tcp>;
+template class AcceptLoopOf<boost::asio::local::stream_protocol>;
 
 }  // namespace ddprun

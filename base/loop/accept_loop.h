@@ -17,20 +17,22 @@
 
 namespace ddprun {
 
-class AcceptLoop {
+template <class Protocol>
+class AcceptLoopOf {  // tcp, or local::stream_protocol
   public:
-    using tcp = boost::asio::ip::tcp;
+    using Acceptor = typename Protocol::acceptor;
     // Receives each accepted connection and owns it from then on.
-    using Take = std::function<void(tcp::socket socket, const tcp::endpoint& peer)>;
+    using Take = std::function<void(typename Protocol::socket socket,
+                                    const typename Protocol::endpoint& peer)>;
     // Receives the reason why accepting fails now: "Too many open files; trying again, see ulimit
     // -n …".
     using Failing = std::function<void(const std::string& why)>;
 
     // The acceptor must be bound and listening. This class never calls listen().
-    AcceptLoop(tcp::acceptor acceptor, Take take, Failing failing);
-    ~AcceptLoop();
-    AcceptLoop(const AcceptLoop&) = delete;
-    AcceptLoop& operator=(const AcceptLoop&) = delete;
+    AcceptLoopOf(Acceptor acceptor, Take take, Failing failing);
+    ~AcceptLoopOf();
+    AcceptLoopOf(const AcceptLoopOf&) = delete;
+    AcceptLoopOf& operator=(const AcceptLoopOf&) = delete;
 
     void start();
     void close();         // closes the listening socket, too
@@ -40,5 +42,7 @@ class AcceptLoop {
     struct State;
     std::shared_ptr<State> state_;  // handlers hold it by weak_ptr
 };
+
+using AcceptLoop = AcceptLoopOf<boost::asio::ip::tcp>;
 
 }  // namespace ddprun

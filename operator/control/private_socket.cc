@@ -24,6 +24,7 @@ constexpr char kBeforeProcess = '~';
 constexpr const char* kNotYet = ".new-";  // a socket that does not listen yet
 constexpr std::size_t kMostName = 48;
 constexpr int kBacklog = 16;
+constexpr std::size_t kMostSilent = 16;  // callers that have sent nothing yet
 
 std::string text_of(uid_t user) { return std::to_string(user); }
 
@@ -171,17 +172,23 @@ Result<std::unique_ptr<PrivateSocket>> PrivateSocket::open(boost::asio::io_conte
             why = made.error();
             continue;
         }
-        Acceptor acceptor(loop, boost::asio::local::stream_protocol(), made->release());
-        std::unique_ptr<PrivateSocket> socket(
+        Local::acceptor acceptor(loop, Local(), made->release());
+        return std::unique_ptr<PrivateSocket>(
             new PrivateSocket(std::move(acceptor), std::move(path), std::move(take)));
-        socket->accept();
-        return socket;
     }
     return why;
 }
 
-PrivateSocket::PrivateSocket(Acceptor acceptor, std::string path, Take take)
-    : acceptor_(std::move(acceptor)), path_(std::move(path)), take_(std::move(take)) {}
+// Callers wait in the backlog while no descriptor is left: that is not worth a line in the job's log.
+PrivateSocket::PrivateSocket(Local::acceptor acceptor, std::string path, Take take)
+    : path_(std::move(path)),
+      take_(std::move(take)),
+      accepting_(
+          std::move(acceptor),
+          [this](Local::socket caller, const Local::endpoint&) { hear(std::move(caller)); },
+          [](const std::string&) {}) {
+    accepting_.start();
+}
 
 PrivateSocket::~PrivateSocket() {
     ::unlink(path_.c_str());
@@ -189,24 +196,20 @@ PrivateSocket::~PrivateSocket() {
 }
 
 // Who only looks whether there is a job closes the connection without a word (is_left).
-void PrivateSocket::accept() {
-    using Socket = boost::asio::local::stream_protocol::socket;
-    const std::weak_ptr<void> alive = alive_;
-    acceptor_.async_accept([this, alive](const boost::system::error_code& error, Socket caller) {
-        if (alive.expired()) return;
-        if (!error && is_ours(caller.native_handle())) {
-            const auto held = std::make_shared<Socket>(std::move(caller));
-            boost::system::error_code ignored;
-            held->native_non_blocking(true, ignored);  // gRPC takes no other
-            held->async_wait(
-                Socket::wait_read, [this, alive, held](const boost::system::error_code& failed) {
-                    char first = 0;
-                    if (!alive.expired() && !failed &&
-                        ::recv(held->native_handle(), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1)
-                        take_(UniqueFd(held->release()));
-                });
-        }
-        if (error != boost::asio::error::no_descriptors) accept();
+void PrivateSocket::hear(Local::socket caller) {
+    if (!is_ours(caller.native_handle())) return;
+    boost::system::error_code ignored;
+    caller.native_non_blocking(true, ignored);  // gRPC takes no other
+    if (silent_.size() == kMostSilent) silent_.pop_front();
+    const auto held = silent_.emplace_back(std::make_shared<Local::socket>(std::move(caller)));
+    held->async_wait(Local::socket::wait_read, [this, weak = std::weak_ptr(held)](
+                                                   const boost::system::error_code& failed) {
+        const auto one = weak.lock();
+        if (!one) return;
+        silent_.remove(one);
+        char first = 0;
+        if (!failed && ::recv(one->native_handle(), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1)
+            take_(UniqueFd(one->release()));
     });
 }
 

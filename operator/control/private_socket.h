@@ -14,11 +14,13 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "base/loop/accept_loop.h"
 #include "base/system/unique_fd.h"
 
 namespace ddprun::rendezvous {
@@ -28,8 +30,8 @@ class PrivateSocket {
     using Take = std::function<void(UniqueFd caller)>;
 
     // The socket of a job with this run id. `take` gets each caller that is a process of our own
-    // user, on the loop. `loop` must outlive this object. Blocks as long as a local file system
-    // does. Possible errors: unavailable (no such folder, or no descriptor left).
+    // user and has sent something, on the loop. Of those that have not, the newest 16 are kept.
+    // `loop` must outlive this object. Blocks as long as a local file system does. Possible errors: unavailable (no such folder, or no descriptor left).
     static Result<std::unique_ptr<PrivateSocket>> open(boost::asio::io_context& loop,
                                                        const std::string& run_id, Take take);
     ~PrivateSocket();
@@ -37,14 +39,14 @@ class PrivateSocket {
     PrivateSocket& operator=(const PrivateSocket&) = delete;
 
   private:
-    using Acceptor = boost::asio::local::stream_protocol::acceptor;
-    PrivateSocket(Acceptor acceptor, std::string path, Take take);
-    void accept();
+    using Local = boost::asio::local::stream_protocol;
+    PrivateSocket(Local::acceptor acceptor, std::string path, Take take);
+    void hear(Local::socket caller);
 
-    Acceptor acceptor_;
     const std::string path_;
     const Take take_;
-    const std::shared_ptr<void> alive_ = std::make_shared<char>();  // handlers hold it weakly
+    std::list<std::shared_ptr<Local::socket>> silent_;  // the oldest first; handlers hold it weakly
+    AcceptLoopOf<Local> accepting_;
 };
 
 // ---- for ddpctl

@@ -213,14 +213,17 @@ bool AskedJob::is_suspended() {
 }
 
 // Neither a secret nor a port is needed, so this comes first.
-bool AskedJob::connect_here() {
+Result<> AskedJob::connect_here() {
     is_here_ = false;
-    if (job_.socket.empty() || leads_elsewhere_) return false;
+    if (job_.socket.empty() || leads_elsewhere_)
+        return Error(ErrorCode::not_found, "the job does not lead on this host");
     auto connection = rendezvous::OperatorConnection::open_private(job_.socket);
-    if (!connection) return false;
+    if (!connection && connection.error().code() == ErrorCode::closed)
+        return Error(ErrorCode::not_found, "the job has ended");
+    if (!connection) return connection.error();
     connection_ = std::move(*connection);
     is_here_ = true;
-    return true;
+    return {};
 }
 
 Result<AskedJob::Connection> AskedJob::connect_here_again() const {
@@ -229,8 +232,7 @@ Result<AskedJob::Connection> AskedJob::connect_here_again() const {
 
 Result<> AskedJob::connect_once(Duration limit) {
     if (const auto looked = look_again(); !looked) return looked.error();
-    if (connect_here()) return {};
-    if (job_.only_socket) return Error(ErrorCode::not_found, "the job has ended");
+    if (const auto here = connect_here(); here || job_.only_socket) return here;
     const std::vector<rendezvous::CallTarget> nodes = nodes_of(job_);
     if (nodes.empty())
         return Error(ErrorCode::not_found,

@@ -67,7 +67,7 @@ class AskedJob {
     void tell_waiting(const Error& why, Time begun, Time until);
     rendezvous::OperatorConnection::Target target(std::vector<rendezvous::CallTarget> nodes) const;
     Result<> connect_once(Duration limit);
-    bool connect_here();
+    Result<> connect_here();
     bool is_suspended();
 
     SecretText secret_;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # ddpctl asks a job of one node that has its ledger in memory and no secret, as `ddprun --standalone` starts it: by its
-# run name and its process id, from another folder; several of them; what a killed one leaves; and what the socket lets in.
+# run name and its process id, from another folder; several of them; what a killed one leaves; and what the socket
+# lets in.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun ddpctl
 ddpctl=$bin/ddpctl

@@ -76,6 +76,42 @@ TEST_F(PrivateSocketTest, TakesOnlyWhoSpeaks) {
     EXPECT_EQ(callers_, 1);
 }
 
+// Each costs the job a descriptor.
+TEST_F(PrivateSocketTest, KeepsFewOfThoseThatSendNothing) {
+    const auto socket = open("a");
+    std::vector<UniqueFd> callers;
+    for (int i = 0; i < 40; ++i) {
+        auto caller = call_private(jobs().front().path);
+        ASSERT_TRUE(caller) << caller.error();
+        callers.push_back(std::move(*caller));
+        run();
+    }
+    int open_ones = 0;
+    char byte = 0;
+    for (const UniqueFd& each : callers)
+        open_ones += ::recv(each.get(), &byte, 1, MSG_DONTWAIT) == -1 ? 1 : 0;
+    EXPECT_LE(open_ones, 16);
+    ASSERT_EQ(::send(callers.back().get(), "P", 1, 0), 1);
+    run();
+    EXPECT_EQ(callers_, 1);
+}
+
+// They wait, as no descriptor is left for them, and are taken later.
+TEST_F(PrivateSocketTest, TakesCallersAgainAfterTheLastDescriptor) {
+    const auto socket = open("a");
+    const auto caller = call_private(jobs().front().path);
+    ASSERT_TRUE(caller) << caller.error();
+    ASSERT_EQ(::send(caller->get(), "P", 1, 0), 1);
+    std::vector<UniqueFd> all;
+    while (all.empty() || all.back()) all.emplace_back(::dup(0));
+    run();
+    EXPECT_EQ(callers_, 0);
+    all.clear();
+    loop_.restart();
+    loop_.run_for(std::chrono::milliseconds{300});
+    EXPECT_EQ(callers_, 1);
+}
+
 TEST_F(PrivateSocketTest, RemovesWhatAKilledJobHasLeft) {
     const auto socket = open("a");
     const std::string left = folder_ / "ddprun/b~1";
