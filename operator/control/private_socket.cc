@@ -8,17 +8,23 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <list>
 #include <utility>
+
+#include "base/loop/accept_loop.h"
 
 namespace ddprun::rendezvous {
 namespace {
 
 namespace fs = std::filesystem;
+using Local = boost::asio::local::stream_protocol;
 
 constexpr char kBeforeProcess = '~';
 constexpr const char* kNotYet = ".new-";  // a socket that does not listen yet
@@ -159,6 +165,51 @@ Result<UniqueFd> call_private(const std::string& path) {
                  none ? "the job has ended" : path + ": " + std::strerror(errno));
 }
 
+// Callers wait in the backlog while no descriptor is left: that is not worth a line in the log.
+struct PrivateSocket::State {
+    State(Local::acceptor acceptor, std::string path, Take take)
+        : path(std::move(path)),
+          take(std::move(take)),
+          accepting(
+              std::move(acceptor),
+              [this](Local::socket caller, const Local::endpoint&) { hear(std::move(caller)); },
+              [](const std::string&) {}) {
+        accepting.start();
+    }
+    ~State() {
+        ::unlink(path.c_str());
+        ::rmdir(fs::path(path).parent_path().c_str());  // only if it is empty
+    }
+    void hear(Local::socket caller);
+
+    const std::string path;
+    const Take take;
+    std::list<std::shared_ptr<Local::socket>> silent;  // the oldest first; handlers hold it weakly
+    AcceptLoopOf<Local> accepting;
+};
+
+// Who only looks whether there is a job closes the connection without a word (is_left).
+void PrivateSocket::State::hear(Local::socket caller) {
+    if (!is_ours(caller.native_handle())) return;
+    boost::system::error_code ignored;
+    caller.native_non_blocking(true, ignored);  // gRPC takes no other
+    if (silent.size() == kMostSilent) silent.pop_front();
+    const auto held = silent.emplace_back(std::make_shared<Local::socket>(std::move(caller)));
+    held->async_wait(Local::socket::wait_read, [this, weak = std::weak_ptr(held)](
+                                                   const boost::system::error_code& failed) {
+        const auto one = weak.lock();
+        if (!one) return;
+        silent.remove(one);
+        char first = 0;
+        if (!failed && ::recv(one->native_handle(), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1)
+            take(UniqueFd(one->release()));
+    });
+}
+
+PrivateSocket::PrivateSocket(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+PrivateSocket::~PrivateSocket() = default;
+
 Result<std::unique_ptr<PrivateSocket>> PrivateSocket::open(boost::asio::io_context& loop,
                                                            const std::string& run_id, Take take) {
     Error why(ErrorCode::unavailable, "no folder for its socket");
@@ -173,44 +224,10 @@ Result<std::unique_ptr<PrivateSocket>> PrivateSocket::open(boost::asio::io_conte
             continue;
         }
         Local::acceptor acceptor(loop, Local(), made->release());
-        return std::unique_ptr<PrivateSocket>(
-            new PrivateSocket(std::move(acceptor), std::move(path), std::move(take)));
+        return std::unique_ptr<PrivateSocket>(new PrivateSocket(
+            std::make_unique<State>(std::move(acceptor), std::move(path), std::move(take))));
     }
     return why;
-}
-
-// Callers wait in the backlog while no descriptor is left: that is not worth a line in the job's log.
-PrivateSocket::PrivateSocket(Local::acceptor acceptor, std::string path, Take take)
-    : path_(std::move(path)),
-      take_(std::move(take)),
-      accepting_(
-          std::move(acceptor),
-          [this](Local::socket caller, const Local::endpoint&) { hear(std::move(caller)); },
-          [](const std::string&) {}) {
-    accepting_.start();
-}
-
-PrivateSocket::~PrivateSocket() {
-    ::unlink(path_.c_str());
-    ::rmdir(fs::path(path_).parent_path().c_str());  // only if it is empty
-}
-
-// Who only looks whether there is a job closes the connection without a word (is_left).
-void PrivateSocket::hear(Local::socket caller) {
-    if (!is_ours(caller.native_handle())) return;
-    boost::system::error_code ignored;
-    caller.native_non_blocking(true, ignored);  // gRPC takes no other
-    if (silent_.size() == kMostSilent) silent_.pop_front();
-    const auto held = silent_.emplace_back(std::make_shared<Local::socket>(std::move(caller)));
-    held->async_wait(Local::socket::wait_read, [this, weak = std::weak_ptr(held)](
-                                                   const boost::system::error_code& failed) {
-        const auto one = weak.lock();
-        if (!one) return;
-        silent_.remove(one);
-        char first = 0;
-        if (!failed && ::recv(one->native_handle(), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1)
-            take_(UniqueFd(one->release()));
-    });
 }
 
 std::vector<PrivateJob> private_jobs(bool all_users) {

@@ -11,17 +11,17 @@
 
 #include <sys/types.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <functional>
-#include <list>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
-#include "base/loop/accept_loop.h"
 #include "base/system/unique_fd.h"
+
+namespace boost::asio {
+class io_context;
+}
 
 namespace ddprun::rendezvous {
 
@@ -31,7 +31,8 @@ class PrivateSocket {
 
     // The socket of a job with this run id. `take` gets each caller that is a process of our own
     // user and has sent something, on the loop. Of those that have not, the newest 16 are kept.
-    // `loop` must outlive this object. Blocks as long as a local file system does. Possible errors: unavailable (no such folder, or no descriptor left).
+    // `loop` must outlive this object. Blocks as long as a local file system does. Possible errors:
+    // unavailable (no such folder, or no descriptor left).
     static Result<std::unique_ptr<PrivateSocket>> open(boost::asio::io_context& loop,
                                                        const std::string& run_id, Take take);
     ~PrivateSocket();
@@ -39,14 +40,9 @@ class PrivateSocket {
     PrivateSocket& operator=(const PrivateSocket&) = delete;
 
   private:
-    using Local = boost::asio::local::stream_protocol;
-    PrivateSocket(Local::acceptor acceptor, std::string path, Take take);
-    void hear(Local::socket caller);
-
-    const std::string path_;
-    const Take take_;
-    std::list<std::shared_ptr<Local::socket>> silent_;  // the oldest first; handlers hold it weakly
-    AcceptLoopOf<Local> accepting_;
+    struct State;
+    explicit PrivateSocket(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
 };
 
 // ---- for ddpctl
