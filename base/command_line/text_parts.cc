@@ -100,4 +100,11 @@ std::string quoted(std::string_view text, std::string_view escaped, std::string_
     return result;
 }
 
+std::string shell_word(const std::string& word) {
+    const bool plain = !word.empty() && word.find_first_not_of(
+                                            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                            "0123456789%+,-./:=@_") == std::string::npos;
+    return plain ? word : "'" + quoted(word, "", "'\\''") + "'";
+}
+
 }  // namespace ddprun::launcher

@@ -44,5 +44,7 @@ inline bool is_path(const OptionRow& row) { return row.placeholder == "PATH"; }
 // Escapes text for a string in single quotes: a quote itself is replaced by `quote`, since shells
 // differ in how they write it, and each character of `escaped` gets a backslash.
 std::string quoted(std::string_view text, std::string_view escaped, std::string_view quote);
+// A word as a POSIX shell needs it; most need no quotes.
+std::string shell_word(const std::string& word);
 
 }  // namespace ddprun::launcher

@@ -3,6 +3,8 @@
 
 #include <chrono>
 
+#include "base/command_line/text_parts.h"
+
 namespace ddprun::launcher {
 
 std::string text_of(const Known<std::string>& known) {
@@ -32,17 +34,7 @@ std::string joined(const std::vector<std::string>& words, const char* between) {
 
 std::string shell_line(const std::vector<std::string>& argv) {
     std::string text;
-    for (const std::string& word : argv) {
-        const bool plain =
-            !word.empty() &&
-            word.find_first_not_of(
-                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=./:,@%") ==
-                std::string::npos;
-        std::string quoted = word;
-        for (std::size_t at = 0; (at = quoted.find('\'', at)) != std::string::npos; at += 4)
-            quoted.replace(at, 1, "'\\''");
-        text += (text.empty() ? "" : " ") + (plain ? word : "'" + quoted + "'");
-    }
+    for (const std::string& word : argv) text += (text.empty() ? "" : " ") + shell_word(word);
     return text;
 }
 

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/command_line/text_parts.h"
 #include "slurm/batch_templates.h"
 
 namespace ddprun::launcher {
@@ -16,17 +17,6 @@ constexpr std::string_view kProgram = "train.py";
 constexpr std::string_view kKnownToSlurm[] = {"node-rank",     "standalone", "rdzv-backend",
                                               "rdzv-endpoint", "rdzv-id",    "master-addr",
                                               "master-port",   "local-addr"};
-
-// A word as a shell needs it; most need no quotes.
-std::string shell_word(const std::string& word) {
-    const bool plain = !word.empty() && word.find_first_not_of(
-                                            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                            "0123456789_-+=./:,@%") == std::string::npos;
-    std::string quoted = word;
-    for (std::size_t at = 0; (at = quoted.find('\'', at)) != std::string::npos; at += 4)
-        quoted.replace(at, 1, "'\\''");
-    return plain ? word : "'" + quoted + "'";
-}
 
 std::string spelled(const OptionOrigin& one) {
     const std::string name = "--" + std::string(one.row->name);

@@ -14,14 +14,6 @@ namespace {
 
 constexpr Duration kNameAnswers = std::chrono::seconds{5};
 
-// A word as the shell must get it.
-std::string shell_word(const std::string& word) {
-    const bool plain = !word.empty() && word.find_first_not_of(
-                                            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                            "0123456789%+,-./:=@_") == std::string::npos;
-    return plain ? word : "'" + quoted(word, "", "'\\''") + "'";
-}
-
 }  // namespace
 
 // The name service needs shared libraries, which a static program does not have.
