@@ -100,9 +100,8 @@ Result<FoundJob> choose_job(const std::vector<FoundJob>& jobs, const SlurmNames&
     if (fitting.empty())
         return Error(ErrorCode::not_found,
                      "no job has a ledger in " + printable(folder) +
-                         ", and none of yours runs on this host; name it by its id in Slurm, or "
-                         "give the job's --ledger=PATH, --ledger=etcd:HOST:PORT or "
-                         "--rdzv-endpoint=HOST:PORT");
+                         "; name the job by its id in Slurm, or give its --ledger=PATH, "
+                         "--ledger=etcd:HOST:PORT or --rdzv-endpoint=HOST:PORT");
     if (!slurm.job.empty()) {
         const auto of_job = those_of(fitting, slurm.job);
         const auto of_step = those_of(of_job, slurm.job + "." + slurm.step);

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/loop/child_program.h"
+#include "operator/ddpctl/recorded_status.h"
 
 namespace ddprun::launcher {
 namespace {
@@ -45,20 +46,9 @@ std::string queued_sentence(const QueuedJob& queued) {
 }
 
 control::StatusReply queued_status(const FoundJob& job, const QueuedJob& queued, Duration now) {
-    control::StatusReply reply;
-    reply.set_run_id(job.name);
+    control::StatusReply reply = status_of_ledger(job, now);
     reply.set_phase(kQueuedPhase);
-    reply.set_generation(-1);
-    reply.set_step(-1);
-    reply.set_snapshot(-1);
-    reply.set_now(now.count());
     reply.set_waiting_for("PENDING: " + queued_sentence(queued));
-    if (!job.newest) return reply;
-    reply.set_generation(job.newest->assignment.generation.value);
-    reply.set_cause(job.newest->assignment.cause);
-    reply.set_requeue(job.newest->requeue);
-    reply.set_restarts(job.newest->assignment.restarts);
-    reply.set_max_restarts(job.newest->assignment.max_restarts);
     return reply;
 }
 

@@ -7,11 +7,7 @@ namespace {
 constexpr const char* kPhase = "nobody leads";
 
 void add_members(control::StatusReply& reply, const rendezvous::Assignment& made) {
-    reply.set_generation(made.generation.value);
-    reply.set_cause(made.cause);
     reply.set_world_size(made.world_size);
-    reply.set_restarts(made.restarts);
-    reply.set_max_restarts(made.max_restarts);
     for (const rendezvous::Member& member : made.members) {
         control::Node& node = *reply.add_nodes();
         node.set_name(member.node.name);
@@ -26,18 +22,29 @@ void add_members(control::StatusReply& reply, const rendezvous::Assignment& made
 
 }  // namespace
 
-control::StatusReply recorded_status(const FoundJob& job, const std::string& why, Duration now) {
+control::StatusReply status_of_ledger(const FoundJob& job, Duration now) {
     control::StatusReply reply;
     reply.set_run_id(job.name);
-    reply.set_phase(kPhase);
     reply.set_generation(-1);
     reply.set_step(-1);
     reply.set_snapshot(-1);
     reply.set_now(now.count());
+    if (!job.newest) return reply;
+    const rendezvous::Assignment& made = job.newest->assignment;
+    reply.set_generation(made.generation.value);
+    reply.set_cause(made.cause);
+    reply.set_requeue(job.newest->requeue);
+    reply.set_restarts(made.restarts);
+    reply.set_max_restarts(made.max_restarts);
+    return reply;
+}
+
+control::StatusReply recorded_status(const FoundJob& job, const std::string& why, Duration now) {
+    control::StatusReply reply = status_of_ledger(job, now);
+    reply.set_phase(kPhase);
     std::string waits = "nobody leads now";
     if (job.newest) {
         waits += "; " + job.newest->leader.name + " has led";
-        reply.set_requeue(job.newest->requeue);
         add_members(reply, job.newest->assignment);
     }
     reply.set_waiting_for(waits +

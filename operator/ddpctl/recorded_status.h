@@ -9,6 +9,9 @@
 
 namespace ddprun::launcher {
 
+// What the ledger has of the job, and nothing of its nodes. `now`: since 1970.
+control::StatusReply status_of_ledger(const FoundJob& job, Duration now);
+
 // `why`: what the nodes say, or that they say nothing. `now`: since 1970.
 control::StatusReply recorded_status(const FoundJob& job, const std::string& why, Duration now);
 

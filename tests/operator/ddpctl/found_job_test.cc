@@ -78,9 +78,8 @@ TEST(ChooseJob, SaysWhereItLooked) {
     EXPECT_EQ(
         choose_job({}, {}, ".ddprun").error(),
         Error(ErrorCode::not_found,
-              "no job has a ledger in .ddprun, and none of yours runs on this host; name it by "
-              "its id in Slurm, or give the job's --ledger=PATH, --ledger=etcd:HOST:PORT or "
-              "--rdzv-endpoint=HOST:PORT"));
+              "no job has a ledger in .ddprun; name the job by its id in Slurm, or give its "
+              "--ledger=PATH, --ledger=etcd:HOST:PORT or --rdzv-endpoint=HOST:PORT"));
 }
 
 // A job that runs is meant, not those that ended before it in the same folder. The step of Slurm in
