@@ -66,9 +66,9 @@ class Job {
         : input_(std::move(input)),
           products_(products),
           plan_(input_.plan),
-          keeper_(std::move(keeper)),
           // A random incarnation: a restarted ddprun is another node.
-          node_{plan_.node_name, Incarnation{random_number()}} {
+          node_{plan_.node_name, Incarnation{random_number()}},
+          keeper_(std::move(keeper)) {
         if (plan_.stop.in_slurm) slurm_.emplace(loop_, input_, voice_);
         on_hung_program(loop_,
                         [this](const std::string& sentence) { say(Note::Level::warn, sentence); });
@@ -364,9 +364,9 @@ class Job {
     JobInput input_;
     const Products products_;
     const Plan& plan_;
-    agent::Keeper keeper_;
     rendezvous::NodeId node_;
     boost::asio::io_context loop_{1};
+    agent::Keeper keeper_;  // its timers are the loop's
     FileThread files_{loop_};
     JobVoice voice_{loop_, {.overflow = plan_.console_overflow, .terminal = plan_.pty}};
     boost::asio::signal_set& signals_ = lasting_signals(loop_);

@@ -4,6 +4,8 @@
 # meet: broken error files, --on-failure, a worker that cannot be killed.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
+# Memory that was freed is overwritten, so that its use ends ddprun.
+export GLIBC_TUNABLES=glibc.malloc.perturb=85
 need_program python3
 golden=$root/tests/data/failures
 # Core dumps lie in the working directory. They would change the reports, so only one story allows them.

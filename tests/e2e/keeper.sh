@@ -2,6 +2,8 @@
 # The keeper is killed, or frozen, or killed together with ddprun: the job goes on or ends, and no worker is left.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 need_built ddprun
+# Memory that was freed is overwritten, so that its use ends ddprun.
+export GLIBC_TUNABLES=glibc.malloc.perturb=85
 
 keeper_of() { pgrep --parent "${pid[$1]}" -x job-keeper; }
 
